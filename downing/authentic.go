@@ -15,9 +15,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Whoever has the gossip key, or a shell on one node, can send any query. So a message counts only as far as
-// it can be what it says it is; what can be looked up is looked up. That is no substitute for the key: a
-// member that lies about itself is believed.
+// A process with the gossip key, or with a shell on one node, can send any query. So a message counts only as
+// far as it can be what it says it is; what can be looked up is looked up. That is no substitute for the key:
+// a member that lies about itself is believed.
 
 const foreignSender = "its sender is no member here"
 
@@ -27,7 +27,7 @@ func (e *engine) forged(q *query, m *wire.Message) string {
 	switch {
 	case q.from != "" && q.from != NameOf(m.From):
 		return fmt.Sprintf("it was sent by the node %s", q.from)
-	case !known && m.Kind != wire.KindStanding: // who asks may be out
+	case !known && m.Kind != wire.KindStanding: // the requester may be downed
 		return foreignSender
 	case m.Kind == wire.KindOrder && !q.asked:
 		return e.unfit(&from, m)
@@ -36,7 +36,7 @@ func (e *engine) forged(q *query, m *wire.Message) string {
 	}
 }
 
-// unfit says why a member cannot be the one that gives this order.
+// unfit says why a member cannot have given this order.
 func (e *engine) unfit(from *sbr.Member, m *wire.Message) string {
 	strange := func(id sbr.ID) bool { _, known := e.resolver.Member(id); return !known }
 	if sbr.NeedsLease(e.strategy) && e.resolver.State() == sbr.StateUp && !slices.ContainsFunc(m.Suspects, strange) {
@@ -57,14 +57,15 @@ func (e *engine) unfit(from *sbr.Member, m *wire.Message) string {
 	return "" // it is known, so it was in the list
 }
 
-// verifyTime is how long the lease store may take to confirm what somebody told. Without an answer what a
-// member says counts.
+// verifyTime is how long the lease store may take to confirm a received verdict. Without an answer the
+// verdict counts unconfirmed.
 const verifyTime = time.Second
 
-// maxVerifying bounds how many told verdicts are looked up at the same time. Those beyond it are told again.
+// maxVerifying bounds how many received verdicts are looked up at the same time. Senders repeat verdicts
+// beyond it.
 const maxVerifying = 4
 
-// told takes in a verdict that another member passed on. If the store can be read it has the word. Loop only.
+// told handles a verdict that another member sent. If the store can be read it decides. Loop only.
 func (e *engine) told(q *query, m wire.Message) {
 	v := e.resolver.Verdict()
 	news := m.Token > v.Token || m.Token == v.Token && v.Partial
@@ -103,8 +104,7 @@ func (e *engine) learn(q *query, m *wire.Message) {
 	e.acknowledge(q, m)
 }
 
-// ignore says that a message was not taken in, and why. Beside a stock agent only the message says who sent
-// it.
+// ignore records that a message was ignored, and why. Beside a stock agent only the message names its sender.
 func (e *engine) ignore(q *query, m *wire.Message, reason, why string) {
 	kind := cmp.Or(string(m.Kind), noKind)
 	e.rec.add(countIgnored, kind, reason)
@@ -115,7 +115,7 @@ func (e *engine) ignore(q *query, m *wire.Message, reason, why string) {
 // again.
 const maxPending = 2048
 
-// complainEvery is how often the log tells of messages that were ignored.
+// complainEvery is how often ignored messages are logged.
 const complainEvery = 5 * time.Second
 
 // complaints keeps a flood of junk from becoming a flood of log lines. It is safe for concurrent use.

@@ -17,7 +17,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// A member tells a verdict that is not in the lease: whoever can read the lease does not believe it, and says
+// A member sends a verdict that is not in the lease: a member that can read the lease ignores it, and says
 // so.
 func TestForged_VerdictThatIsNotInTheLease(t *testing.T) {
 	var log logtest.Log
@@ -36,7 +36,7 @@ func TestForged_VerdictThatIsNotInTheLease(t *testing.T) {
 	})
 }
 
-// A stock agent does not say who sent a query: the message does.
+// A stock agent does not name the sender of a query: the message does.
 func TestForged_BesideAnAgentTheMessageNamesItsSender(t *testing.T) {
 	var log logtest.Log
 	beside(t, func(_ string, c *downing.Config) { c.Logger = log.Warnings() }, func(t *testing.T, b *besides) {

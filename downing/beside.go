@@ -20,15 +20,15 @@ var (
 	ErrAgentRefused = errors.New("connection refused (does it run, with this rpc_addr?)")
 	// ErrAgentAuth: the agent wants an auth key, or another one.
 	ErrAgentAuth = errors.New("the Serf agent refuses the RPC auth key: set rpc-auth-key to the agent's rpc_auth")
-	// ErrAgentTimeout: the agent is there and says nothing, as one that is frozen.
+	// ErrAgentTimeout: the agent is there but does not answer, like a frozen process.
 	ErrAgentTimeout = errors.New("time-out")
 	// ErrAgentClosed: the agent ended the connection before it answered.
 	ErrAgentClosed = errors.New("the connection was closed")
 )
 
 // Agent is a Serf node in another process, beside which a Provider works (see Provider.Beside). Package
-// agentrpc has the one that reaches a stock `serf agent` over its RPC port. All methods are safe for
-// concurrent use.
+// agentrpc implements it for a stock `serf agent`, over its RPC port. All methods are safe for concurrent
+// use.
 type Agent interface {
 	// Open connects, retrying until ctx ends, and returns the agent's own node as Serf lists it. It is called
 	// once. From then on events are delivered until Close, and a lost connection is made again.
@@ -36,17 +36,18 @@ type Agent interface {
 	// Members is Serf's list as it was last read, and when it was asked for: this member is sure of nothing
 	// younger (Peers.Sure). It never blocks. The list is current from one reading to the moment in which the
 	// agent fails to answer the next; from then on silence says why: one of the errors above, or whatever
-	// wraps it. A restarted agent has forgotten the others, and its tags: whoever it does not list any more,
-	// and did not list as left or removed before, is listed as failed.
+	// wraps it. A restarted agent has forgotten the others, and its tags: a member that the agent lists no
+	// longer, and did not list as left or removed before, is listed as failed.
 	Members() (list []serf.Member, asked time.Time, silence error)
 	// Tag sets and deletes tags of the agent's own node and leaves all others as they are.
 	Tag(ctx context.Context, set map[string]string, remove []string) error
-	// Join makes the agent join a member at an address again; name is empty where nobody knows who is there.
+	// Join makes the agent join a member at an address again; name is empty where the member there is not
+	// known.
 	Join(ctx context.Context, name, addr string) error
 	// Remove removes a member that Serf calls failed at this moment; any other it leaves alone.
 	Remove(ctx context.Context, name string) (removed bool, err error)
-	// Query sends a payload as a Serf query. Answers come until the time-out, then the channel is closed;
-	// nobody needs to read it.
+	// Query sends a payload as a Serf query. Answers come until the time-out, then the channel is closed; it
+	// need not be read.
 	Query(name string, payload []byte, timeout time.Duration) (<-chan serf.NodeResponse, error)
 	// Leave makes the node leave its cluster. A stock agent ends itself after that.
 	Leave(ctx context.Context) error
@@ -130,7 +131,7 @@ func (e *engine) startBeside(ctx context.Context, agent Agent, p Prober) (err er
 	if err := e.run(); err != nil {
 		return err
 	}
-	if e.adopted { // after the first look, so that it knows whom to ask
+	if e.adopted { // after the first look, so that it knows the members to ask
 		e.inbox.Post(func() {
 			e.askedFate = true
 			e.step(sbr.Resumed{Gap: e.cfg.PauseAfter})
@@ -146,7 +147,7 @@ func (e *engine) firstTag(ctx context.Context, agent Agent) error {
 		stale = append(stale, TagStore)
 	}
 	if !e.adopted || e.adoptedIn < 0 {
-		stale = append(stale, TagIn) // of a downed predecessor: it would vouch for this one, which has found nobody yet
+		stale = append(stale, TagIn) // of a downed predecessor; this member has found no cluster yet
 	}
 	for {
 		err := agent.Tag(ctx, e.tags, stale)
@@ -175,9 +176,9 @@ func (n *beside) part(ctx context.Context, down, keepTags bool) (resigned bool) 
 	return resigned
 }
 
-// identify finds out who this member is. A stock agent keeps its tags for as long as it runs: if they name an
-// incarnation, it is this one's predecessor that stopped in the middle of its life, and whatever was decided
-// about that one meanwhile holds.
+// identify finds out the incarnation of this member. A stock agent keeps its tags for as long as it runs: if
+// they name an incarnation, it is the predecessor, which stopped in the middle of its life. Decisions about
+// the predecessor hold.
 func (e *engine) identify(self *serf.Member) {
 	e.adopted, e.adoptedIn = false, 0
 	if old := idOf(self); !isUntagged(old) && !e.cfg.isOver(old) {
@@ -267,7 +268,7 @@ func (n *beside) remove(id sbr.ID) (bool, error) {
 	return false, nil
 }
 
-// tag leaves the operator's tags alone, who may change them at the same time.
+// tag leaves the operator's tags alone: the operator may change them at the same time.
 func (n *beside) tag(own map[string]string) error {
 	ctx, cancel := context.WithTimeout(n.ctx, agentTime)
 	defer cancel()
@@ -303,8 +304,8 @@ func (n *beside) ping(ctx context.Context, targets map[sbr.ID]Target, timeout ti
 // untagTime bounds how long the agent may take to forget this incarnation. Its tags may outlive it in a file.
 const untagTime = 2 * time.Second
 
-// answerProbes makes this member answer the probes of others, or not. One that is blind must not: what it
-// could report does not arrive, so nobody should wait for it.
+// answerProbes makes this member answer the probes of others, or not. A member with a silent agent must not:
+// its reports do not arrive, so no member should wait for them.
 func (n *beside) answerProbes(id sbr.ID, yes bool) {
 	if n.prober == nil {
 		return
@@ -315,8 +316,8 @@ func (n *beside) answerProbes(id sbr.ID, yes bool) {
 	n.prober.Announce(id)
 }
 
-// goAway makes the agent leave. The tags stay: to those who cannot hear the leave it has failed, as what it
-// was. Should the agent keep them in a file, Config.Memory knows the incarnation.
+// goAway makes the agent leave. The tags stay: a member that does not receive the leave sees this incarnation
+// as failed. Should the agent keep them in a file, Config.Memory knows the incarnation.
 func (n *beside) goAway(deadline time.Time) {
 	ctx, cancel := context.WithDeadline(context.Background(), deadline)
 	defer cancel()
@@ -326,15 +327,15 @@ func (n *beside) goAway(deadline time.Time) {
 	_ = n.agent.Leave(ctx) // the others find out without it
 }
 
-// unserve says that nobody serves anything here.
+// unserve withdraws the topics that this node serves.
 func (n *beside) unserve(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, untagTime)
 	defer cancel()
-	_ = n.agent.Tag(ctx, nil, []string{TagServes}) // whoever asks all the same is not answered
+	_ = n.agent.Tag(ctx, nil, []string{TagServes}) // later requests are not answered
 }
 
 func (n *beside) untag(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, untagTime)
 	defer cancel()
-	_ = n.agent.Tag(ctx, map[string]string{TagUID: ""}, ourTags) // an empty one says that it resigned; one that is missing was forgotten
+	_ = n.agent.Tag(ctx, map[string]string{TagUID: ""}, ourTags) // empty: resigned; missing: forgotten
 }

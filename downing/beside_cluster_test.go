@@ -114,7 +114,7 @@ func (a *stockAgent) deliver(e serf.Event) {
 		return
 	}
 	if q, ok := e.(*serf.Query); ok {
-		events.Query(q.Name, "", q.Payload, q.Respond) // as the RPC port, it does not say who asks
+		events.Query(q.Name, "", q.Payload, q.Respond) // as the RPC port, it does not name the sender
 		return
 	}
 	events.Changed()
@@ -236,8 +236,8 @@ func (a *stockAgent) Close() {
 	a.opened = false
 }
 
-// probes is the prober of one member. It reaches whom the network lets it reach, if a prober announced that
-// incarnation.
+// probes is the prober of one member. It reaches the members that the network lets it reach, if a prober
+// announced that incarnation.
 type probes struct {
 	b     *besides
 	agent *stockAgent

@@ -52,8 +52,8 @@ type Config struct {
 	ConfigDigest string
 
 	// Store keeps the lease. Strategies that need a lease (lease-majority) require it, or
-	// LeaseImplementation. Each member has its own. The metrics ask one that has a method LastAnswer()
-	// time.Time when it was last reached, be it by its own watching.
+	// LeaseImplementation. Each member has its own. If it has a method LastAnswer() time.Time, the metrics
+	// ask it when the store was last reached, be it by its own watching.
 	Store lease.Store
 	// LeaseImplementation is the key of a registered implementation (see lease.Register) that Prepare opens
 	// where Store is nil: "kubernetes" or "file" once package lease/kubernetes or lease/file is imported, or
@@ -64,9 +64,9 @@ type Config struct {
 	LeaseDecode func(into any) error
 	// PollInterval is how often the membership is read, events or not. Default 500 ms.
 	PollInterval time.Duration
-	// PauseAfter is how long this process may stand still before it has to learn its fate anew. Default 2 s.
+	// PauseAfter is how long this process may be paused before it has to check its standing. Default 2 s.
 	PauseAfter time.Duration
-	// TellFor bounds how long a member that does not answer is told a decision. Default 10 s.
+	// TellFor bounds how long a decision is sent to a member that does not answer. Default 10 s.
 	TellFor time.Duration
 	// Grace bounds everything that is still done once this member is downed: callbacks, telling its side,
 	// leaving. Default 15 s.
@@ -83,16 +83,16 @@ type Config struct {
 	// Serf's LAN settings.
 	Gossip *memberlist.Config
 	// Memory keeps what must outlive this process (see NewMemory); it stays the caller's. Nil: nothing does.
-	// Then a member that restarts in the middle of a partition forgets whom it could not reach, members that
-	// start in a network that is cut do not miss each other unless a verdict names them, nobody can tell that
-	// the earlier incarnation has ended, and beside a Serf agent an incarnation that went down may be gone on
-	// with once.
+	// Then a member that restarts in the middle of a partition forgets its unreachable members, members that
+	// start in a network that is cut do not miss each other unless a verdict names them, no member can tell
+	// that the earlier incarnation has ended, and beside a Serf agent an incarnation that went down may be
+	// gone on with once.
 	Memory *Memory
-	// Bootstrap is the word of an operator who knows that everybody whom the last verdict left has ended for
-	// good; it is the token of that verdict. This member looks for them all the same. If it finds nobody it
-	// begins a new cluster with the members that are here, by a verdict of its own: of several such members
-	// one wins, and whoever runs after all goes down. Under any other verdict than that one it has no effect,
-	// so that a configuration that keeps it does no harm later. Zero: nobody said so.
+	// Bootstrap is the token of the last verdict. It says that an operator knows that all members which that
+	// verdict left have ended for good. This member looks for them all the same. If it finds none it begins a
+	// new cluster with the members that are here, by a verdict of its own: of several such members one wins,
+	// and an old member that still runs is downed. Under any other verdict Bootstrap has no effect, so that a
+	// configuration that keeps it does no harm later. Zero: not set.
 	Bootstrap uint64
 	// KeepTags leaves the tags in such an agent when Stop is called: the process that is started next goes on
 	// as the same incarnation.
@@ -106,7 +106,7 @@ type Config struct {
 	// OpenTelemetry's global provider. It is flushed before a member that is down exits.
 	Tracer trace.TracerProvider
 	// Observe, if set, is called with every occurrence, in order, on the resolver's goroutine: it must not
-	// block. One that blocks for 20 s is taken for a resolver that failed, and downs the member.
+	// block. A call that blocks for 20 s is taken for a failed resolver, and downs the member.
 	Observe func(Occurrence)
 
 	// Pause, if set, is called before each step and may block, for as long as the member shall seem to be

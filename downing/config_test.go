@@ -44,7 +44,7 @@ func TestConfig_StoreOnlyWhereALeaseIsNeeded(t *testing.T) {
 	require.ErrorContains(t, cfg.Validate(), "lease-majority needs a lease")
 }
 
-// Every problem is reported at once, in the words of whoever has to correct it.
+// Every problem is reported at once, in the words of the configuration.
 func TestConfig_EveryProblemAtOnce(t *testing.T) {
 	cfg := validConfig()
 	cfg.PollInterval, cfg.PauseAfter, cfg.TellFor, cfg.Grace = 0, -1, 0, 0

@@ -24,9 +24,9 @@
 //     replaces the exit, nothing replaces the rest.
 //   - A node whose resolver fails goes down instead of running on unprotected: a panic in it or in what it
 //     calls, a loop that is stuck, Serf shut down under it.
-//   - An incarnation that a verdict or an order has downed is refused by the merge delegate, is told so when
-//     it knocks, and is removed again should it appear all the same. A node that restarts is another
-//     incarnation, and is welcome.
+//   - An incarnation that a verdict or an order has downed is refused by the merge delegate, gets the
+//     decision when it tries to rejoin, and is removed again should it appear all the same. A node that
+//     restarts is another incarnation, and is welcome.
 //   - A node does not join before it has read the last verdict from the lease.
 //   - Nothing is written to the lease while nobody is unreachable, but for the release of an earlier
 //     decision, and what Down asks for. (Prepare tries the rights with dry runs, where the store can do
@@ -49,12 +49,13 @@
 //     twice waits, or is fenced.
 //   - Serf's own member list may go on showing a downed member as alive until Serf's failure detector catches
 //     up, on a small side minutes later. Status has the view that decides.
-//   - Members without a provider are not counted, cannot be told anything, and may admit whom they like.
-//     Status names them.
+//   - Members without a provider are not counted, receive no messages, and may admit any member. Status names
+//     them.
 //   - Messages between members are Serf queries, as safe as the gossip key.
 //   - Strategies without a lease count members, and counting can be wrong; see package strategies.
-//   - Questions and answers are lost like any datagram. A question is gossiped to everybody and takes a share
-//     of what the resolver's messages use; this package bounds what its own member asks, not what others do.
+//   - Questions and answers are lost like any datagram. A question is gossiped to all members and takes a
+//     share of what the resolver's messages use; this package bounds what its own member asks, not what
+//     others ask.
 //   - A callback that hangs is left behind when Config.Grace is over.
 //
 // # Assumptions

@@ -222,8 +222,8 @@ func (e *engine) releaseLease(eff sbr.ReleaseLease) {
 	})
 }
 
-// watch follows the lease for as long as the engine runs. Without it a loser learns its fate only when it
-// asks or is told.
+// watch follows the lease for as long as the engine runs. Without it a downed member learns of that only when
+// it asks or receives the verdict.
 func (e *engine) watch() {
 	e.watching(true)
 	defer e.watching(false)

@@ -121,8 +121,8 @@ func (e *engine) closeTap() {
 	switch {
 	case e.tap == nil:
 	case e.node == nil && e.keepOut.created.Load():
-		// Serf was created but never given to Start, so nobody can tell whether it lives: better one
-		// goroutine too many.
+		// Serf was created but never given to Start, so it is unknown whether it lives: better one goroutine
+		// too many.
 	case e.node == nil || isClosed(e.node.done()):
 		e.tap.close()
 	default:
@@ -140,8 +140,8 @@ const relays = 2
 // node is the Serf node that an engine drives: one in this process (embedded), or a stock agent beside it
 // (beside). Only remove, tag, join, ping and goAway may block.
 type node interface {
-	// members is Serf's list, and when it was asked for. It is not current while nobody can tell what Serf
-	// sees, because of silence.
+	// members is Serf's list, and when it was requested. While silence says why Serf cannot be asked, the
+	// list is not current.
 	members() (list []serf.Member, asked time.Time, silence error)
 	// leaving reports whether the application or an operator has asked Serf to leave.
 	leaving(self string) bool
@@ -151,7 +151,7 @@ type node interface {
 	remove(id sbr.ID) (bool, error)
 	// tag makes the resolver's tags of this node those given, and leaves all others as they are.
 	tag(own map[string]string) error
-	// join joins an address; the name of who is expected there may be empty.
+	// join joins an address; the name of the expected member may be empty.
 	join(name, addr string) error
 	// query sends one payload to every member that can be reached. Answers come until the time-out, then the
 	// channel is closed.
@@ -200,7 +200,7 @@ func (n *embedded) members() ([]serf.Member, time.Time, error) {
 
 func (n *embedded) done() <-chan struct{} { return n.serf.ShutdownCh() }
 
-// tag returns once the change has been told to somebody, which takes a while. Queries wait only until it is
+// tag returns once the change has been sent to a member, which takes a while. Queries wait only until it is
 // made: Serf reads the node's address for each of them without a lock, and writes it again with the tags.
 func (n *embedded) tag(own map[string]string) error {
 	n.tagging.take()
@@ -213,9 +213,9 @@ func (n *embedded) tag(own map[string]string) error {
 	return insist(func() error { return n.setTags(all) }, func() bool { return n.hasTags(all) })
 }
 
-// insist sets what Serf may drop without a word: memberlist does when this node refutes what is said of it at
-// the same moment, as it has to when it comes back under the name of one that was downed. All that is seen of
-// it is that the time for telling the others runs out, and the tags are not listed.
+// insist retries set, which Serf may drop silently: memberlist drops an update while this node refutes a
+// suspicion, as it has to after a restart under the name of a downed node. The only signs are a time-out of
+// the broadcast, and tags that are not listed.
 func insist(set func() error, listed func() bool) (err error) {
 	for tries := 0; !listed(); tries++ {
 		if tries == maxTagTries {

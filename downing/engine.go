@@ -74,7 +74,7 @@ type engine struct {
 	nextProbe     time.Duration
 	nextJoin      time.Duration
 	nextSeek      time.Duration
-	nextAgain     time.Duration // when what is new is told again
+	nextAgain     time.Duration // when news is sent again
 	again         int           // how many times more
 	gathering     bool          // reports have come that no opinion was formed of, see weighSoon
 	nextWeigh     time.Duration // when one is
@@ -95,21 +95,21 @@ type engine struct {
 	refused       string          // why the lease store refuses this member; before the loop runs the start's
 	newcomer      bool            // it has not found the cluster that it belongs to
 	found         bool            // it had found it, and waits for the answers of all
-	announced     time.Time       // when it told the others that it takes part
+	announced     time.Time       // when it announced that it takes part
 	answered      map[sbr.ID]bool // members that have answered this newcomer's probes, or cannot be asked
 	askingAll     bool            // such probes are under way
-	awaited       []sbr.ID        // for whom it waits
-	hasLeft       atomic.Bool     // it has left the others in peace
-	stepping      sbr.Event       // what the resolver takes in
+	awaited       []sbr.ID        // the members that it waits for
+	hasLeft       atomic.Bool     // this member has left in peace
+	stepping      sbr.Event       // the event that the resolver handles
 	held          held
 	blindSince    time.Time // zero: the node answers
 	leaving       bool
 	leaveBy       time.Time // when it must have left: it may be recorded
-	inheriting    bool      // the record is being handed to who is here
+	inheriting    bool      // the record is being handed to the members here
 	bootstrapping bool      // an operator's word is being written
 	releasing     bool      // the answer to the release of the lease is not here
 	ended         bool
-	operator      chan<- error // who asked for a member to go down waits here for the answer
+	operator      chan<- error // the operator's request to down a member waits here for the answer
 
 	// phase admits one of Prepare, Start and Stop at a time. It is a channel so that waiting for it can be
 	// given up.

@@ -18,9 +18,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// episode is one partition as this member lives through it: from the first sign until it is over. It becomes
-// a trace then: a span that is open is seen by nobody, and lost with its process; and only then it is known
-// which verdict settled it, and so which trace it is part of.
+// episode is one partition as this member observes it: from the first sign until it is over. It becomes a
+// trace then: an open span is not exported, and lost with its process; and only then it is known which
+// verdict settled it, and so which trace it is part of.
 type episode struct {
 	incident trace.TraceID
 
@@ -33,7 +33,7 @@ type episode struct {
 	suspended bool
 	calmSince time.Time // when it was resumed last
 	flaps     int       // how often it was suspended again
-	changed   time.Time // when somebody became unreachable or reachable last
+	changed   time.Time // when a member became unreachable or reachable last
 	settled   time.Time // when the verdict or the order was learnt; zero: not yet
 	verdict   sbr.Verdict
 	reachable int // the two sides, as they were when most were unreachable
@@ -47,7 +47,7 @@ type episode struct {
 // The first signs of an episode, beside the holders of a suspension.
 const (
 	causeUnreachable = "unreachable" // a member cannot be reached
-	causePause       = "pause"       // this process stood still, or does not know its fate for another reason
+	causePause       = "pause"       // this process was paused, or its standing is unknown otherwise
 	causeVerdict     = "verdict"     // others have decided already
 	causeFailure     = "failure"     // this member goes down, and nothing announced it
 )
@@ -57,18 +57,18 @@ var causes = append(texts([]holder{byBlindness, byNewness, byAdoption, byTags, b
 
 // What became of it.
 const (
-	outcomeResolved = "resolved" // decided, and everybody who was downed is gone
-	outcomeHealed   = "healed"   // nobody was downed that this member knows of
+	outcomeResolved = "resolved" // decided, and all downed members are gone
+	outcomeHealed   = "healed"   // this member knows of no downed member
 	outcomeDown     = "down"     // this member is down
 	outcomeStopped  = "stopped"  // this member left, or was stopped
 )
 
 const (
-	// calmFor is how long all must be well until an episode is over in which nothing was decided: whoever
-	// flaps has one long episode.
+	// calmFor is how long all must be well until an episode without a decision is over: a flapping member
+	// makes one long episode.
 	calmFor = time.Minute
-	// lingerFor bounds how long a decided episode waits for downed members to vanish: one may be held in
-	// Serf's list by somebody else.
+	// lingerFor bounds how long a decided episode waits for downed members to vanish: another member may keep
+	// one in Serf's list.
 	lingerFor = 15 * time.Minute
 	// flushWithin bounds how long a member that is down waits until its last trace has left the process.
 	flushWithin = 3 * time.Second
@@ -261,7 +261,7 @@ func withTraceID(ctx context.Context, id trace.TraceID) context.Context {
 	return context.WithValue(ctx, traceIDKey{}, id)
 }
 
-// traceOf is the trace of everybody who learns of a verdict. Incarnations are unique, and none writes two
+// traceOf is the trace of a verdict, the same at all members. Incarnations are unique, and none writes two
 // verdicts with one token.
 func traceOf(v *sbr.Verdict) trace.TraceID {
 	text := binary.BigEndian.AppendUint64([]byte("sbr verdict "+string(v.DecidedBy)+" "), v.Token)

@@ -81,8 +81,8 @@ func events(s *tracetest.SpanStub, name string) (found []sdktrace.Event) {
 	return found
 }
 
-// One trace tells of a partition as all members lived through it: both sides, who asked for the lease, who
-// won, who was told, who went down.
+// One trace records a partition at all members: both sides, the requests for the lease, the winner, the
+// deliveries, the downed members.
 func TestEpisode_SplitIsOneTraceOfAllMembers(t *testing.T) {
 	long(t)
 	x := newTracers(t)

@@ -147,8 +147,8 @@ func TestForgets_WhileNobodyRuns(t *testing.T) {
 	})
 }
 
-// What an operator resets stays so, although the hosts remember a verdict in their state folders: one that is
-// forgotten is not written back by the next start, nor is one whose own token is spent.
+// What an operator resets stays so, although the hosts remember a verdict in their state folders: the next
+// start does not write back a forgotten verdict, nor a verdict with a spent token.
 func TestForgets_AResetIsNotUndoneByStateFolders(t *testing.T) {
 	long(t)
 	for name, verdictSpent := range map[string]bool{"token spent": false, "verdict spent": true} {

@@ -30,7 +30,7 @@ func newKeepOut(next serf.MergeDelegate, self sbr.ID, refused func(*serf.Member)
 	return k
 }
 
-// denyList is who must stay out: everybody the newest verdict leaves out, and everybody downed by an order.
+// denyList has the members that must stay out: those that the newest verdict or an order downs.
 type denyList struct {
 	verdict sbr.Verdict
 	orders  map[sbr.ID]struct{}

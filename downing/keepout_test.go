@@ -36,7 +36,7 @@ func deniedBy(next serf.MergeDelegate, d denyList) (*keepOut, *[]string) {
 	return k, refused
 }
 
-// Who stays out, and who is welcome.
+// The members that stay out, and those that are welcome.
 func TestKeepOut_Denies(t *testing.T) {
 	verdict := sbr.Verdict{Token: 5, Survivors: []sbr.ID{"me#u", "won#u"}, Down: []sbr.ID{"lost#u"}}
 	partial := sbr.Verdict{Token: 5, Down: []sbr.ID{"lost#u"}, Partial: true}
@@ -82,7 +82,7 @@ func TestKeepOut_ListsAreLetThrough(t *testing.T) {
 	require.Empty(t, *refused)
 }
 
-// The application's own delegate is asked about everybody who is not refused, and its no counts.
+// The application's own delegate is asked about every member that is not refused, and its no counts.
 func TestKeepOut_ChainsTheApplicationsDelegate(t *testing.T) {
 	app := &merges{}
 	k, _ := deniedBy(app, denyList{orders: map[sbr.ID]struct{}{"lost#u": {}}})
@@ -105,8 +105,8 @@ func TestKeepOut_ReportsOnce(t *testing.T) {
 	require.Equal(t, []string{"lost", "lost"}, *refused)
 }
 
-// Whoever still knocks after a while has not found out by itself: it is let in once, so that it can be told,
-// and is refused again.
+// An incarnation that still tries to rejoin after a while does not know that it was downed: it is let in
+// once, so that it gets the decision, and is refused again.
 func TestKeepOut_LetsInToTell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k, refused := deniedBy(nil, denyList{orders: map[sbr.ID]struct{}{"lost#u": {}}})

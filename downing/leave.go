@@ -11,14 +11,15 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// A leave in peace is recorded beside the last verdict, so that a start waits for nobody that said goodbye;
-// the last of those that remain hands the record to the members that are here (sbr.Verdict.Leave). Whoever
-// starts when nobody remains has to inherit the record first, by compare-and-swap: of two parts that cannot
-// see each other one does.
+// A leave in peace is recorded beside the last verdict, so that a start does not wait for a member that has
+// left; the last remaining member hands the record to the members that are here (sbr.Verdict.Leave). A member
+// that starts when none remains has to inherit the record first, by compare-and-swap: of two parts that
+// cannot see each other one does.
 
 const (
-	// leaveStagger is the pause between the writes of members that leave at the same moment. A later one has
-	// often heard the goodbyes of the others by then: one writes for all, and the rest finds itself recorded.
+	// leaveStagger is the pause between the writes of members that leave at the same moment. A later member
+	// has often received the goodbyes of the others by then: one writes for all, and the rest finds itself
+	// recorded.
 	leaveStagger = 200 * time.Millisecond
 	// leaveRanks bounds how long that takes.
 	leaveRanks = 8
@@ -42,7 +43,8 @@ func (e *engine) resign() {
 	e.ended = true
 }
 
-// recordLeave records beside the verdict who has left, this member among them. Stop waits for it. Loop only.
+// recordLeave records beside the verdict which members have left, this one among them. Stop waits for it.
+// Loop only.
 func (e *engine) recordLeave(eff sbr.RecordLeave) {
 	switch older := e.olderMember(); {
 	case !e.leaving || e.newcomer: // it leaves no cluster
@@ -69,8 +71,8 @@ func (e *engine) recordLeave(eff sbr.RecordLeave) {
 	})
 }
 
-// leaveRank spreads the writes of members that leave at the same moment: those that have heard the goodbye of
-// a member may have forgotten it by then, so the last verdict gives the order, which is the same for all.
+// leaveRank spreads the writes of members that leave at the same moment: those that have received the goodbye
+// of a member may have forgotten it by then, so the last verdict gives the order, which is the same for all.
 func (e *engine) leaveRank() int {
 	v := e.resolver.Verdict()
 	place := slices.Index(v.Survivors, e.self.ID)
@@ -87,7 +89,7 @@ func (e *engine) amend(token uint64, change func(*sbr.Verdict) bool) (lease.Reco
 	return e.lease.Amend(ctx, func(v *sbr.Verdict) bool { return v.Token == token && change(v) })
 }
 
-// alsoGone adds those who have said goodbye meanwhile, as long as the loop runs.
+// alsoGone adds the members that have said goodbye meanwhile, as long as the loop runs.
 func (e *engine) alsoGone(gone []sbr.ID) []sbr.ID {
 	all, err := ask(context.Background(), e, func(known chan<- []sbr.ID) {
 		all := slices.Clone(gone)
@@ -104,7 +106,8 @@ func (e *engine) alsoGone(gone []sbr.ID) []sbr.ID {
 	return all
 }
 
-// olderMember names a member whose version may not be able to read who has left; empty if there is none.
+// olderMember names a member whose version may not be able to read a record of leaves; empty if there is
+// none.
 func (e *engine) olderMember() string {
 	for id, k := range e.members.known {
 		if !isUntagged(id) && !k.goodbye && !k.saysGoodbye() && id != e.self.ID {
@@ -134,8 +137,8 @@ func idsOf(members []sbr.Member) []sbr.ID {
 	return ids
 }
 
-// orphaned reports whether nobody remains of the cluster that the last verdict has left: then this member has
-// to inherit the record before it may be a member. Loop only.
+// orphaned reports whether no member remains of the cluster that the last verdict has left: then this member
+// has to inherit the record before it may be a member. Loop only.
 func (e *engine) orphaned() bool {
 	v := e.resolver.Verdict()
 	return e.lease != nil && !e.leaving &&
@@ -143,8 +146,8 @@ func (e *engine) orphaned() bool {
 		v.Standing(e.self.ID, e.self.Seen) == sbr.Newer
 }
 
-// inherit hands the record to the members that are here. One that is a member already may have to, too: the
-// last one that left may not have known it yet. Loop only.
+// inherit hands the record to the members that are here. A member that takes part already may have to, too:
+// the last member that left may not have known it yet. Loop only.
 func (e *engine) inherit() {
 	if e.inheriting || e.ended || !e.orphaned() {
 		return
@@ -177,9 +180,9 @@ func (e *engine) goneByNow() {
 	}
 }
 
-// An operator who knows that everybody of the last cluster has ended for good begins a new one
-// (Config.Bootstrap). It is a verdict by the lease: of two such members one wins, and whoever runs after all
-// goes down.
+// An operator who knows that all members of the last cluster have ended for good begins a new cluster
+// (Config.Bootstrap). It is a verdict by the lease: of two such members one wins, and an old member that
+// still runs is downed.
 
 // bootstrapAfter is how long a member looks for the others before it takes the operator at their word.
 const bootstrapAfter = 20 * time.Second
@@ -214,7 +217,7 @@ func (e *engine) bootstrap() {
 	})
 }
 
-// judgeBootstrap says why the operator's word has no effect. Loop only.
+// judgeBootstrap says why Config.Bootstrap has no effect. Loop only.
 func (e *engine) judgeBootstrap() {
 	v := e.resolver.Verdict()
 	switch token := e.cfg.Bootstrap; {

@@ -97,8 +97,8 @@ func TestLeave_ScaledInThenPowerLoss(t *testing.T) {
 	})
 }
 
-// After a full stop in peace whoever starts next is free, under whatever name. Members that leave at the same
-// moment write at most once each, fewer where they hear each other's goodbyes.
+// After a full stop in peace the next member that starts is free, under any name. Members that leave at the
+// same moment write at most once each, fewer where they receive each other's goodbyes.
 func TestLeave_FullStopThenNewNames(t *testing.T) {
 	long(t)
 	leaves(t, func(t *testing.T, c *cluster) {
@@ -183,8 +183,8 @@ func TestLeave_LastSurvivorDidNotKnowAMember(t *testing.T) {
 	})
 }
 
-// A leave while somebody cannot be reached is no goodbye in peace: who leaves may know less of the cluster
-// than the one that it does not reach.
+// A leave while a member is unreachable is no goodbye in peace: the leaving member may know less of the
+// cluster than the unreachable one.
 func TestLeave_AmongSuspects(t *testing.T) {
 	leaves(t, func(t *testing.T, c *cluster) {
 		c.decided()
@@ -305,7 +305,7 @@ func TestLeave_StoreForgets(t *testing.T) {
 }
 
 // A resolver that is stopped beside an agent takes its tags back, and is no member any more: that is a leave.
-// One that keeps them for its next process does not leave.
+// A resolver that keeps them for its next process does not leave.
 func TestLeave_BesideAgents(t *testing.T) {
 	for name, keep := range map[string]bool{"for good": false, "for a restart": true} {
 		t.Run(name, func(t *testing.T) {

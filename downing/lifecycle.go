@@ -13,7 +13,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/sleep"
 )
 
-// Lifecycle is how an engine tells the application what becomes of its member.
+// Lifecycle is how an engine reports its member's state to the application.
 type Lifecycle struct {
 	log    *slog.Logger
 	grace  time.Duration
@@ -99,7 +99,7 @@ func (l *Lifecycle) Resume(reason string) {
 	l.call(callbackResume, reason, func() []func(string) { return l.onResume })
 }
 
-// call queues callbacks; they run in order, one at a time, without holding anybody up.
+// call queues callbacks; they run in order, one at a time, without blocking the caller.
 func (l *Lifecycle) call(kind, reason string, list func() []func(string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -237,7 +237,7 @@ func (fs *followers) add(f func()) (stop func()) {
 	}
 }
 
-// changed never blocks, and runs nothing of anybody's on the caller's goroutine.
+// changed never blocks, and runs no follower on the caller's goroutine.
 func (fs *followers) changed() {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()

@@ -160,7 +160,7 @@ func TestLifecycle_NoResumeAfterDown(t *testing.T) {
 	})
 }
 
-// Who asks to be told after the fact is told at once.
+// A callback that is added after the fact is called at once.
 func TestLifecycle_CallbackAfterTheFact(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal

@@ -85,7 +85,7 @@ func TestLog_TellsTheIncident(t *testing.T) {
 	virtual(t, config, func(t *testing.T, c *cluster) {
 		c.Form(5)
 		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
-		time.Sleep(5 * time.Second) // then those who lose begin to wait anew: what they do does not depend on who is faster
+		time.Sleep(5 * time.Second) // then the losing members begin to wait anew: their speed has no effect
 		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4"}, []string{"n5"}))
 		c.Eventually(time.Minute, "nobody won", func() bool { return c.Member("n4").Down() && c.Member("n5").Down() })
 		incident := c.provider("n1").Status().Incident

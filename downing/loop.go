@@ -10,8 +10,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// now is the resolver's clock: monotonic, since Start. It stands still while this member is blind or waits to
-// be admitted, so that nothing comes due.
+// now is the resolver's clock: monotonic, since Start. It stops while this member does not see its node or
+// waits to be admitted, so that nothing comes due.
 func (e *engine) now() time.Duration {
 	switch {
 	case e.newcomer:
@@ -88,8 +88,8 @@ func (e *engine) pause() {
 }
 
 // watchdogLooks is how often in a row the watchdog must find the loop at the same place. It counts its own
-// looks and not the time that passed, because a process that stood still finds its loop where it was, and
-// that is no failure.
+// looks and not the time that passed, because a process that was paused finds its loop where it was, and that
+// is no failure.
 const watchdogLooks = 10
 
 // stuckAfter is how long the loop may make no progress. In peace it makes some with every poll.

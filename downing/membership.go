@@ -19,10 +19,10 @@ const goodbyeWithin = 3 * time.Second
 const bareFor = time.Minute
 
 // membership turns what Serf says of its members into the resolver's events. Serf's list is the truth about
-// who can be reached; its events are dropped, coalesced, reordered and repeated, so they are only a reason to
-// look. It is no proof that a member has ended: any member can make Serf call another one leaving or left
-// (force-leave), and Serf forgets failed members by itself. A member has ended when it said goodbye itself,
-// when it took its tags back, or when its successor names it.
+// which members can be reached; its events are dropped, coalesced, reordered and repeated, so they are only a
+// reason to look. The list is no proof that a member has ended: any member can make Serf call another one
+// leaving or left (force-leave), and Serf forgets failed members by itself. A member has ended when it said
+// goodbye itself, when it took its tags back, or when its successor names it.
 type membership struct {
 	self  sbr.ID
 	known map[sbr.ID]*known
@@ -50,7 +50,7 @@ type known struct {
 	leftSince time.Duration // when Serf called it left and it had not said goodbye; negative: Serf does not
 	mark      bool
 	tags      map[string]string // as it had them last
-	bareSince time.Duration     // since when it lacks them and was not heard; negative: it has them
+	bareSince time.Duration     // since when it lacks them and was silent; negative: it has them
 }
 
 func newMembership(self sbr.ID, cutOff func(sbr.ID) bool) *membership {
@@ -84,7 +84,7 @@ func (ms *membership) look(now time.Duration, list []serf.Member) (changes []cha
 		case ms.hasEnded(id), m.Status == serf.StatusLeft && (k == nil || k.hasLeft(now, ms.cutOff(id))):
 			continue // not marked below
 		case k != nil && k.goodbye && (m.Status == serf.StatusFailed || ms.cutOff(id)):
-			continue // it has gone as it said, and Serf's own word of that got lost
+			continue // it left as announced, and Serf's own leave message got lost
 		}
 		if k == nil {
 			k = &known{leftSince: -1, bareSince: -1}
@@ -155,7 +155,7 @@ func (ms *membership) saidGoodbye(id sbr.ID) (gone bool) {
 	return gone
 }
 
-// miss notes that this member was told of one that it does not list.
+// miss notes members that this member knows of but does not list.
 func (ms *membership) miss(ids ...sbr.ID) {
 	for _, id := range ids {
 		if _, is := ms.unlisted[uidOf(id)]; !is && ms.known[id] == nil && !ms.hasEnded(id) {
@@ -181,8 +181,8 @@ func (ms *membership) prune(r *sbr.Resolver) {
 	}
 }
 
-// dressed returns a member that lacks its tags as what it was when it had them. One that resigned says so,
-// and one that fails meanwhile does not vanish: a side would look whole by it.
+// dressed returns a member that lacks its tags with its last known tags. A member that resigned says so. A
+// member that fails meanwhile does not vanish: without it a side would look whole.
 func (ms *membership) dressed(now time.Duration, m *serf.Member) *serf.Member {
 	if !isUntagged(idOf(m)) {
 		if k := ms.known[idOf(m)]; k != nil {
@@ -212,15 +212,15 @@ func (ms *membership) dressed(now time.Duration, m *serf.Member) *serf.Member {
 	return m
 }
 
-// heard notes that a member has spoken: it is what it was, with its tags or without.
+// heard notes a message of a member: it is still the same incarnation, with its tags or without.
 func (ms *membership) heard(id sbr.ID) {
 	if k := ms.known[id]; k != nil {
 		k.bareSince = -1
 	}
 }
 
-// hasLeft reports whether a member that Serf calls left is listed no longer. One that was not suspected has a
-// moment for its goodbye.
+// hasLeft reports whether a member that Serf calls left is listed no longer. A member that was not suspected
+// has a moment for its goodbye.
 func (k *known) hasLeft(now time.Duration, cutOff bool) bool {
 	if k.goodbye || k.failed || cutOff || !k.saysGoodbye() {
 		return true

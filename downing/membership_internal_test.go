@@ -133,7 +133,7 @@ func TestMembership_ForceLeaveIsNoGoodbye(t *testing.T) {
 		{at: 3 * time.Second, list: one(serf.StatusLeft)},
 		{at: 4 * time.Second, list: one(serf.StatusAlive), want: []string{"n2#u up"}}, // it lives
 	})
-	looks(t, []look{ // of one that lives, and crashes later: once its goodbye has had its time
+	looks(t, []look{ // of a member that lives, and crashes later: once its goodbye has had its time
 		{list: one(serf.StatusAlive), want: []string{"n2#u up"}},
 		{at: 1 * time.Second, list: one(serf.StatusLeaving)},
 		{at: 10 * time.Minute, list: one(serf.StatusLeft), want: []string{"n2#u leaving"}},
@@ -149,7 +149,7 @@ func TestMembership_ForceLeaveIsNoGoodbye(t *testing.T) {
 	})
 }
 
-// Members of version 1 say no goodbye: what Serf says of one that had not failed has to do.
+// Members of version 1 say no goodbye: Serf's status of a member that had not failed has to do.
 func TestMembership_VersionOneLeaves(t *testing.T) {
 	old := func(s serf.MemberStatus) []serf.Member {
 		list := one(s)

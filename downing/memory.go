@@ -22,10 +22,10 @@ import (
 // ErrMemoryBusy is wrapped by Memory.Open while another process of the same node and system uses the folder.
 var ErrMemoryBusy = errors.New("downing: another process uses the state folder")
 
-// Memory keeps what must outlive the process of a member, in one file of a folder on its host: which
-// incarnation it was, whether that went down, who the other members were, and whom it could not reach when
-// nothing was decided yet. Only one process at a time can have it open, so the next one proves by it that the
-// one before has ended. It is safe for concurrent use.
+// Memory keeps what must outlive the process of a member, in one file of a folder on its host: its
+// incarnation, whether that was downed, the other members, and the unreachable members that were not decided
+// about yet. Only one process at a time can have it open, so the next process proves by it that its
+// predecessor has ended. It is safe for concurrent use.
 type Memory struct {
 	path string
 	lock *flock.Flock
@@ -155,8 +155,8 @@ func (m *Memory) update(change func(*remembered)) error {
 	return nil
 }
 
-// begin remembers that this incarnation has begun, before anybody can see it, and returns the tag that names
-// its predecessors.
+// begin remembers that this incarnation has begun, before other members can see it, and returns the tag that
+// names its predecessors.
 func (e *engine) begin() (was string, err error) {
 	err = e.cfg.Memory.update(func(r *remembered) {
 		if r.Incarnation == string(e.self.ID) {
@@ -178,8 +178,8 @@ func (e *engine) begin() (was string, err error) {
 	return strings.Join(uids, ","), nil
 }
 
-// What a member remembers of the others: who they were when it took part last, so that its next incarnation
-// looks for them, and where those are to be found again that were downed.
+// What a member remembers of the others: the members when it took part last, so that its next incarnation
+// looks for them, and the addresses of the downed members.
 
 // recall hands the resolver the members that an earlier process of this node could not reach. Loop only.
 func (e *engine) recall() {
@@ -208,9 +208,9 @@ func (e *engine) suspect(places []place) {
 	}
 }
 
-// remember stores who the members are whenever that changes, since what takes them from Serf's list may also
-// restart this process. What a member sees that takes no part, or no longer, is not what the next one has to
-// look for. Loop only.
+// remember stores the members whenever they change, since what takes them from Serf's list may also restart
+// this process. A member that takes no part, or no longer, stores nothing: the next incarnation need not look
+// for what it sees. Loop only.
 func (e *engine) remember(s *sbr.Snapshot) {
 	if e.cfg.Memory == nil || e.remembering || e.newcomer || e.leaving || e.ended {
 		return
@@ -245,8 +245,8 @@ func (e *engine) remember(s *sbr.Snapshot) {
 	})
 }
 
-// soughtFor is how long the place of a member that was downed is looked at: as long as Serf itself tries to
-// reach one that has failed.
+// soughtFor is how long the address of a downed member is tried: as long as Serf itself tries to reach a
+// failed member.
 const soughtFor = 24 * time.Hour
 
 // downedPlaces are where members were that have been downed and whose hosts are not here again.
@@ -267,7 +267,7 @@ func (e *engine) downedPlaces(last *remembered, s *sbr.Snapshot) (downed []place
 	return downed
 }
 
-// isHere reports whether somebody takes part where the member was, at its address or under its name.
+// isHere reports whether a member takes part where the member was, at its address or under its name.
 func isHere(p *place, s *sbr.Snapshot) bool {
 	return slices.ContainsFunc(s.Members, func(m sbr.Member) bool {
 		return m.Status != sbr.Down && !m.Unreachable && (m.Addr == p.Addr || hostOf(m.ID) == hostOf(p.ID))

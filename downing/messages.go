@@ -45,7 +45,7 @@ type query struct {
 	asked   bool // it answers a question of this member
 }
 
-// onQuery takes in a query that the node has heard.
+// onQuery handles a query that the node has received.
 func (e *engine) onQuery(name, from string, payload []byte, respond func([]byte) error) {
 	switch q := (query{from: from, payload: payload, respond: respond}); name {
 	case wire.MessageQuery:
@@ -63,8 +63,8 @@ func (e *engine) onGossip(q query) {
 	case m.From == e.self.ID:
 	case e.life.isOver():
 		if m.Names(e.self.ID) && (m.Kind == wire.KindVerdict || m.Kind == wire.KindOrder) {
-			// It spares whoever tells this member its fate the wait: it knows, but its loop has ended. The
-			// members of a losing side go down at the same moment, and tell each other.
+			// The sender need not wait for a time-out: this member knows its standing, but its loop has
+			// ended. The members of a losing side go down at the same moment, and tell each other.
 			go e.respond(&q, wire.Message{Kind: wire.KindDone})
 		}
 	case e.pending.Load() >= maxPending:
@@ -104,7 +104,7 @@ func (e *engine) respond(q *query, m wire.Message) {
 	e.rec.add(countSent, string(m.Kind))
 }
 
-// onMessage takes in what another member said. An answer means that it was handled, not merely received.
+// onMessage handles the message of another member. An answer means that it was handled, not merely received.
 func (e *engine) onMessage(q *query, m wire.Message) {
 	e.rec.add(countHeard, string(m.Kind))
 	switch why := e.forged(q, &m); {
@@ -121,7 +121,7 @@ func (e *engine) onMessage(q *query, m wire.Message) {
 		e.weighSoon()
 		return
 	}
-	if e.gathering { // what others decided is judged by all that they have told
+	if e.gathering { // a decision of others is judged by all that they have sent
 		e.weigh(false)
 	}
 	switch m.Kind {
@@ -156,7 +156,7 @@ func (e *engine) onMessage(q *query, m wire.Message) {
 	}
 }
 
-// suspects takes in a message whose sender cannot reach m.Down.
+// suspects handles a message whose sender cannot reach m.Down.
 func (e *engine) suspects(m *wire.Message) {
 	heard := *m
 	heard.Down = e.members.running(m.Down)
@@ -164,15 +164,15 @@ func (e *engine) suspects(m *wire.Message) {
 	e.members.miss(m.Down...)
 }
 
-// acknowledge tells the sender that a message that names this member was taken in.
+// acknowledge tells the sender that a message that names this member was handled.
 func (e *engine) acknowledge(q *query, m *wire.Message) {
 	if m.Names(e.self.ID) && e.tookIn(m) {
 		e.respond(q, wire.Message{Kind: wire.KindDone})
 	}
 }
 
-// tookIn reports whether the resolver acted on a verdict or an order. One that it ignored, because it does
-// not see yet what the sender sees, must be told again.
+// tookIn reports whether the resolver acted on a verdict or an order. A message that it ignored, because it
+// does not see yet what the sender sees, must be sent again.
 func (e *engine) tookIn(m *wire.Message) bool {
 	switch {
 	case m.Kind == wire.KindVerdict:
@@ -191,7 +191,7 @@ func (e *engine) tookIn(m *wire.Message) bool {
 // ordered reports whether an incarnation is kept out by an order, whatever verdicts say.
 func (e *engine) ordered(id sbr.ID) bool { return e.resolver.KeptOut(id, math.MaxUint64) }
 
-// answerStanding answers a member that asks for its fate.
+// answerStanding answers a member that asks for its standing.
 func (e *engine) answerStanding(q *query, m *wire.Message) {
 	if answer := wire.Answering(e.self.ID, e.resolver.Answer(m.From, m.Seen)); answer != nil {
 		e.respond(q, *answer)
@@ -225,7 +225,7 @@ func (e *engine) exchange(kind wire.Kind, payloads [][]byte, heard func(from str
 // only, at random: gossip passes over one member in a hundred, and more where most members are unreachable.
 const tellings = 4
 
-// send tells everybody something some times, without waiting for answers.
+// send sends a message to all members, several times, without waiting for answers.
 func (e *engine) send(m wire.Message, times int) {
 	payloads := wire.Encode(m) // here: what it names is the loop's
 	e.spawn(&e.workers, func() {
@@ -248,14 +248,14 @@ func (e *engine) times() int {
 
 func (e *engine) askToRace(eff sbr.AskToRace) { e.send(wire.Asking(e.self.ID, &eff), e.times()) }
 
-// sayGoodbye tells the others that this member decides nothing any more: Serf's word that it leaves could be
-// anybody's. A member that has not heard it suspects this one.
+// sayGoodbye tells the others that this member decides nothing any more: any member can make Serf report a
+// leave. A member that has not received the goodbye suspects this one.
 func (e *engine) sayGoodbye() {
 	e.occur(Occurrence{Kind: OccurredGoodbye, Text: "says goodbye: this member leaves, and decides nothing any more"})
 	e.send(wire.Message{Kind: wire.KindBye, From: e.self.ID}, tellings)
 }
 
-// bye says it once. Members that do not hear it find out by the verdict, or suspect this one.
+// bye says it once. Members that do not receive it find out by the verdict, or suspect this one.
 func (e *engine) bye() {
 	e.exchange(wire.KindBye, wire.Encode(wire.Message{Kind: wire.KindBye, From: e.self.ID}), nil)
 }
@@ -263,7 +263,7 @@ func (e *engine) bye() {
 // isGone reports whether nothing can be said any more.
 func (e *engine) isGone() bool { return e.ctx.Err() != nil || isClosed(e.node.done()) }
 
-// askStanding asks everybody for this member's fate and takes in every answer.
+// askStanding asks all members for this member's standing and handles every answer.
 func (e *engine) askStanding() {
 	payloads := wire.Encode(wire.Message{Kind: wire.KindStanding, From: e.self.ID, Seen: e.self.Seen})
 	e.spawn(&e.workers, func() {
@@ -273,8 +273,8 @@ func (e *engine) askStanding() {
 	})
 }
 
-// tellVerdict tells the targets a verdict: whole if it fits, else at least who of the targets stays and
-// everybody who goes.
+// tellVerdict sends the targets a verdict: whole if it fits, else at least the targets that stay and all
+// downed members.
 func (e *engine) tellVerdict(eff sbr.TellVerdict) {
 	e.tell(wire.Telling(e.self.ID, &eff.Verdict), eff.Targets)
 }
@@ -288,7 +288,7 @@ func (e *engine) unlisted(id sbr.ID) bool {
 	return known && m.Unlisted
 }
 
-// tell repeats a message until every target has said that it took it in, is gone, or Config.TellFor is over.
+// tell repeats a message until every target has acknowledged it or is gone, or Config.TellFor is over.
 func (e *engine) tell(m wire.Message, targets []sbr.ID) {
 	payloads, waiting := wire.Encode(m), make(map[sbr.ID]bool, len(targets))
 	for _, id := range targets {
@@ -316,7 +316,7 @@ func (e *engine) tell(m wire.Message, targets []sbr.ID) {
 	})
 }
 
-// tellOnce sends the message, again while somebody has not answered (see tellings), and collects answers for
+// tellOnce sends the message, again while a member has not answered (see tellings), and collects answers for
 // the time of one query. A member answers the payload that names it.
 func (e *engine) tellOnce(kind wire.Kind, payloads [][]byte, waiting map[sbr.ID]bool) {
 	done, over := make(chan sbr.ID), make(chan struct{})

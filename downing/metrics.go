@@ -23,8 +23,8 @@ const scope = "github.com/serf-sbr/serf-sbr/downing"
 // few and all known beforehand: never a name, never a reason. Without labels there is one, "".
 type series map[string]metric.MeasurementOption
 
-// instrument is one metric. Counters and histograms are variables, for whoever measures; gauges are read when
-// somebody collects.
+// instrument is one metric. Counters and histograms are variables of the code that measures; gauges are read
+// at a collection.
 type instrument struct {
 	name, unit, help string
 	series           series
@@ -80,7 +80,7 @@ const (
 	// Why a message was ignored.
 	ignoredInvalid    = "invalid"    // it cannot be read
 	ignoredForged     = "forged"     // it cannot be what it says it is
-	ignoredUnverified = "unverified" // the lease does not hold the verdict that it tells of
+	ignoredUnverified = "unverified" // the lease does not hold the verdict of the message
 	ignoredOverload   = "overload"   // too much was waiting already
 	ignoredResolver   = "resolver"   // it does not fit what the resolver sees
 
@@ -349,8 +349,8 @@ type metrics struct {
 
 var background = context.Background()
 
-// newMetrics makes the instruments. Every counter is there with zero from the start: whoever computes a rate
-// sees the first event, too.
+// newMetrics makes the instruments. Every counter is there with zero from the start: a rate includes the
+// first event, too.
 func newMetrics(p metric.MeterProvider, read func() readings) (*metrics, error) {
 	if p == nil {
 		p = otel.GetMeterProvider()
@@ -418,7 +418,7 @@ func (i *instrument) observe(o metric.Observer, as metric.Observable, r *reading
 	}
 }
 
-// add counts one event of the series with these labels. What nobody foresaw makes no new series.
+// add counts one event of the series with these labels. Unknown labels make no new series.
 func (m *metrics) add(i *instrument, labels ...string) { m.addN(i, 1, labels...) }
 
 func (m *metrics) addN(i *instrument, n int, labels ...string) {

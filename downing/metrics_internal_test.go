@@ -89,7 +89,7 @@ func TestSteps_AreBounded(t *testing.T) {
 	require.Equal(t, 2000-2*keepSteps, s.skipped)
 }
 
-// The trace of a verdict is the same for all who know it, and another one for every other verdict.
+// The trace of a verdict is the same for all members that know it, and another one for every other verdict.
 func TestTraceIDs(t *testing.T) {
 	v := sbr.Verdict{Token: 1, DecidedBy: "n1#a"}
 	id := traceOf(&v)

@@ -100,7 +100,7 @@ func TestMetrics_IgnoredByTheResolver(t *testing.T) {
 	})
 }
 
-// The lease is lost to somebody who has no business with it.
+// The lease is lost to a foreign owner.
 func TestMetrics_LeaseLost(t *testing.T) {
 	metered(t, 3, clustertest.MajorityFirst, func(t *testing.T, c *cluster, m *meters) {
 		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
@@ -153,7 +153,7 @@ func TestMetrics_WatchEndsAndStoreKnowsWhenItWasAnswered(t *testing.T) {
 	})
 }
 
-// A Serf agent that does not answer makes its member suspended, and in the end down. One that refuses a
+// A Serf agent that does not answer makes its member suspended, and in the end down. An agent that refuses a
 // removal is asked again.
 func TestMetrics_AgentUnreachable(t *testing.T) {
 	m, x := newMeters(t), newTracers(t)

@@ -16,25 +16,25 @@ import (
 
 // A start is decided like a partition (design rule 22). Members that start in a network that is cut find only
 // those of their own part, and would be a second cluster beside the others. So a new member takes no part
-// until it has found the cluster that it belongs to: the resolver's clock stands still, and the application
-// is suspended. It looks for the members that its host remembers, whatever min-members is; where the last
+// until it has found the cluster that it belongs to: the resolver's clock is stopped, and the application is
+// suspended. It looks for the members that its host remembers, whatever min-members is; where the last
 // verdict is news to it, or nothing is remembered, for the survivors of that verdict. It takes part
-//   - once one of them is here that has been in the cluster all the time: that one knows who is missing; and
+//   - once one of them is here that has been in the cluster all the time: it knows the missing members; and
 //     once all that take part have answered it (design rule 17): a member that is started again behind its
 //     broken link would be suspected again and again;
-//   - once there is somebody on each of their hosts: the earlier cluster has ended;
-//   - once it has looked for them for lookFor: those who have not come are suspects then, and the lease
-//     decides, as about any suspect.
+//   - once there is a member on each of their hosts: the earlier cluster has ended;
+//   - once it has looked for them for lookFor: the missing members are suspects then, and the lease decides,
+//     as about any suspect.
 //
-// The third is not for everybody. Members that were downed, that remember nothing, or that left in peace know
-// of no cluster that would miss them: by a verdict of theirs they would only down those who went on without
-// them. They may decide where more than half of the members are here, of which they were one; without a lease
-// nobody may otherwise. That holds as well for a member that had found its cluster, waited for the answers of
-// all, and lost it: the cluster lives, or others look for it, too.
+// The third is not for every member. Members that were downed, that remember nothing, or that left in peace
+// know of no cluster that would miss them: by a verdict of theirs they would only down the members that went
+// on without them. They may decide where more than half of the members are here, of which they were one;
+// without a lease no member may otherwise. That holds as well for a member that had found its cluster, waited
+// for the answers of all, and lost it: the cluster lives, or others look for it, too.
 //
-// A member that waits says so (lookingFor): its links count for nobody, and nobody suspects it. So the others
-// have to hear that it takes part before it does: cut off before that it would decide against members that do
-// not miss it.
+// A member that waits says so (lookingFor): its links count for no member, and no member suspects it. So the
+// others have to learn that it takes part before it does: cut off before that it would decide against members
+// that do not miss it.
 
 // sayWaitingAfter is how long a new member may look for the others before that is called a suspension:
 // joining takes a moment.
@@ -50,9 +50,9 @@ func (e *engine) lookFor(s *search) time.Duration {
 type search struct {
 	verdict sbr.Verdict // the newest
 	last    remembered
-	knows   bool     // its host was in the cluster of that verdict, and remembers whom it left there
+	knows   bool     // its host was in the cluster of that verdict, and remembers the others
 	places  []place  // members that it looks for
-	missing []place  // those on whose hosts nobody is
+	missing []place  // those without a member on their host
 	found   bool     // a member is here that has been in the cluster all the time
 	silent  []sbr.ID // members of the cluster that was found, which have not answered this one
 	// decides says that the missing ones may be suspected in time; here and all count the hosts of the
@@ -66,7 +66,7 @@ func (e *engine) searched(list []serf.Member) search {
 	s := search{verdict: e.resolver.Verdict(), last: e.cfg.Memory.load()}
 	s.knows = s.last.Verdict.Token >= s.verdict.Token && (s.verdict.Token > 0 || len(s.last.Members) > 0)
 	s.places = e.awaits(&s)
-	hosts := make(map[string]sbr.ID) // who runs on each host now
+	hosts := make(map[string]sbr.ID) // the member on each host now
 	for i := range list {
 		m := &list[i]
 		id := idOf(m)
@@ -94,7 +94,7 @@ func (e *engine) searched(list []serf.Member) search {
 	return s
 }
 
-// mayDecide reports whether a new member of this host may suspect who is missing.
+// mayDecide reports whether a new member of this host may suspect missing members.
 func (s *search) mayDecide(host string, leased bool) bool {
 	hadPlace := slices.ContainsFunc(s.verdict.Remaining(), func(id sbr.ID) bool { return hostOf(id) == host })
 	if (s.knows || hadPlace) && 2*s.here > s.all {
@@ -106,7 +106,7 @@ func (s *search) mayDecide(host string, leased bool) bool {
 	return leased && !s.last.Left && (s.knows || survived)
 }
 
-// awaits are the members whom this new member has to find.
+// awaits are the members that this new member has to find.
 func (e *engine) awaits(s *search) (places []place) {
 	v := &s.verdict
 	if !s.knows {
@@ -128,9 +128,9 @@ func (e *engine) awaits(s *search) (places []place) {
 	return places
 }
 
-// wentOn reports whether a member has been in the cluster that a new member looks for since before that one
-// started, or has found it. To one that knows the cluster, another one of it that started anew is no proof:
-// it knows no more.
+// wentOn reports whether a member has been in the cluster that a new member looks for since before the new
+// member started, or has found it. If the new member knows the cluster, a member of it that started anew is
+// no proof: it knows no more.
 func (s *search) wentOn(m *serf.Member) bool {
 	id := idOf(m)
 	if isNew(m.Tags[TagIn]) {
@@ -158,9 +158,9 @@ var perLife = regexp.MustCompile(`\.(u[0-9]{10}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-
 func hostOf(id sbr.ID) string { return perLife.ReplaceAllString(strings.ToLower(NameOf(id)), "") }
 
 // answering returns the members that have answered a probe of this new member, and asks the others. Serf's
-// list may be hearsay: a member that starts again in a cut hears of the other side from one that has not
-// missed it yet, or from an agent that lived on. silent are those of the others that take part. Where nobody
-// can be asked Serf's word counts.
+// list may be out of date: a member that starts again in a cut learns of the other side from a member that
+// has not missed it yet, or from an agent that lived on. silent are those of the others that take part. Where
+// no member can be asked Serf's list counts.
 func (e *engine) answering(list []serf.Member) (here []serf.Member, silent []sbr.ID) {
 	if !e.cfg.Probe.On() {
 		return list, nil
@@ -234,7 +234,7 @@ func (e *engine) lookForOthers(list []serf.Member) {
 	reason := e.awaitedText(&s)
 	switch {
 	case e.held.is(byNewness):
-		e.held.reason = reason // who is missing changes
+		e.held.reason = reason // the missing members change
 	case looked >= sayWaitingAfter:
 		o := because(OccurredWaiting, "waits at the start", reason)
 		e.occur(o.with(slog.String("for", waitingNewcomer), ids("awaited", e.awaited)))
@@ -280,7 +280,7 @@ func (e *engine) awaitedText(s *search) string {
 	}
 }
 
-// setTagIn tells the others where this member stands.
+// setTagIn announces whether this member takes part.
 func (e *engine) setTagIn(in string) {
 	if e.tags[TagIn] != in {
 		e.tags[TagIn] = in
@@ -289,7 +289,7 @@ func (e *engine) setTagIn(in string) {
 }
 
 // announceFor is how long the others have to answer once more when a new member has told them that it takes
-// part: enough for a thousand of them, of whom it asks Probe.Budget at a time.
+// part: enough for a thousand of them, asked Probe.Budget at a time.
 const announceFor = 30 * time.Second
 
 // takePart admits a new member. If it has said that it takes no part, it takes that back first, and admits
@@ -304,7 +304,7 @@ func (e *engine) takePart(missing []place) {
 		e.announced = time.Now()
 		e.setTagIn(entering)
 	}
-	clear(e.answered) // all have to answer once more, when they have heard of it
+	clear(e.answered) // all have to answer once more, when they know of it
 }
 
 // admit makes the new member a member like any other. The time for which it waited never was, for the
@@ -338,10 +338,10 @@ func (e *engine) endNewness() {
 }
 
 // Serf joins once, and then tries to reach members that it calls failed. Members that were removed from its
-// list, or that a restarted Serf does not know, are found by nobody: two parts of a cluster that started
-// apart stay apart. So a member joins the addresses at which members are remembered that are missing. Those
-// of members that were downed are tried seldom, by one or two of the whole cluster at a time: most of them
-// come back by themselves, or never.
+// list, or that a restarted Serf does not know, are not found again: two parts of a cluster that started
+// apart stay apart. So a member joins the remembered addresses of missing members. Those of downed members
+// are tried seldom, by one or two of the whole cluster at a time: most of them come back by themselves, or
+// never.
 
 const (
 	seekEvery = 10 * time.Second

@@ -52,7 +52,7 @@ func TestNewcomer_RestartedLosersAreNoSecondCluster(t *testing.T) {
 		}
 		require.Equal(t, sbr.StateUp, c.provider("n4").Status().State)
 
-		// One of them crashes: the others, who wait, decide nothing that could reach the winners.
+		// One of them crashes: the others, which wait, decide nothing that could reach the winners.
 		require.NoError(t, c.Net.Freeze("n3"))
 		time.Sleep(5 * time.Minute)
 		require.Equal(t, uint64(1), c.Store.Snapshot().Record.Verdict.Token)

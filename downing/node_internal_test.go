@@ -151,7 +151,8 @@ func TestNode_QueriesAtTheSameMoment(t *testing.T) {
 	require.Equal(t, queries, total)
 }
 
-// Tags that Serf has dropped are set again; a change that is listed is made, whoever has heard of it.
+// Tags that Serf has dropped are set again; a change that is listed is made, whichever members have received
+// it.
 func TestInsist(t *testing.T) {
 	dropped := errors.New("timeout waiting for update broadcast")
 	for _, tc := range []struct {

@@ -72,8 +72,8 @@ func (e *engine) weighSoon() {
 	}
 }
 
-// weigh forms an opinion of who can be reached, and passes on what changed: to the resolver, and to the
-// others. With refresh the others are told all of it again.
+// weigh works out which members can be reached, and sends what changed to the resolver and to the others.
+// With refresh the others get all of it again.
 func (e *engine) weigh(refresh bool) {
 	e.gathering = false
 	for _, id := range e.resolver.Downed() {
@@ -92,7 +92,7 @@ func (e *engine) weigh(refresh bool) {
 		}
 		e.step(c)
 	}
-	if len(o.Bad)+len(o.Good) > 0 && !e.newcomer { // the links of a member that takes no part count for nobody
+	if len(o.Bad)+len(o.Good) > 0 && !e.newcomer { // the links of a member that takes no part do not count
 		e.send(wire.Message{Kind: wire.KindReport, From: e.self.ID, Down: o.Bad, Up: o.Good}, 1)
 		if o.News && e.tracker.Small() {
 			e.again, e.nextAgain = tellings-1, e.clock()+wire.QueryTime/tellings
@@ -100,7 +100,7 @@ func (e *engine) weigh(refresh bool) {
 	}
 }
 
-// tellAgain tells the others what is new again, a few times within the time of one query: a broadcast is
+// tellAgain sends what is new to the others again, a few times within the time of one query: a broadcast is
 // likely to miss one of a few.
 func (e *engine) tellAgain(now time.Duration) {
 	if e.again == 0 || now < e.nextAgain {
@@ -127,7 +127,7 @@ func (e *engine) probeUrgent() {
 }
 
 // ping probes members and goes on in the loop once the tracker knows the results; it reports whether there
-// was anybody to probe. Members that cannot be asked are not among the results.
+// was any member to probe. Members that cannot be asked are not among the results.
 func (e *engine) ping(ids []sbr.ID, then func(map[sbr.ID]pong)) bool {
 	targets := make(map[sbr.ID]Target, len(ids))
 	for _, id := range ids {
@@ -159,8 +159,8 @@ func (e *engine) ping(ids []sbr.ID, then func(map[sbr.ID]pong)) bool {
 const blindJoinEvery = 15 * time.Second
 
 // reconnect joins a member again that Serf calls failed, once in a while. Serf would do so too, but only
-// every half a minute on average, and until then a partition that has healed still looks like one; an agent
-// that has restarted has forgotten whom it could join.
+// every half a minute on average, and until then a partition that has healed still looks like one; a
+// restarted agent has forgotten the addresses to join.
 func (e *engine) reconnect(id sbr.ID, every time.Duration) {
 	k := e.members.known[id]
 	if k == nil || !k.failed || e.now() < e.nextJoin || e.resolver.KeptOut(id, k.member.Seen) {

@@ -23,8 +23,8 @@ type Occurrence struct {
 	// none. An incident is one partition as this member lives through it, from the first unreachable
 	// member until all is well.
 	Incident string
-	// Trace is the id of the trace of everybody whom the verdict of the incident concerns; empty before the
-	// verdict. Without one the incident is the trace.
+	// Trace is the trace id of the incident's verdict, the same at all members; empty before the verdict.
+	// Without a verdict the incident is the trace.
 	Trace string
 	// Kind is one of the Occurred constants, or an sbr.Topic.
 	Kind string
@@ -69,15 +69,16 @@ const (
 	OccurredDown         = "down"
 )
 
-// manner is how a kind of occurrence is told. The zero manner is a line for Info and a step of the episode.
+// manner is how a kind of occurrence is reported. The zero manner is a line for Info and a step of the
+// episode.
 type manner struct {
 	level slog.Level
-	// retried: it is tried, or heard, again and again. A line that would say the same as the last one of its
-	// kind is one for the level Debug.
+	// retried: it is tried, or received, again and again. A line that would say the same as the last one of
+	// its kind is one for the level Debug.
 	retried bool
 	// alike: each member of a large cluster makes one, so an episode keeps only some.
 	alike bool
-	// spanned: a span of the trace tells of it, or nothing does.
+	// spanned: a span of the trace records it, or nothing does.
 	spanned bool
 	counts  *instrument     // counts it, under the occurrence's labels
 	shows   func(*readings) // what is the case from then on
@@ -109,7 +110,7 @@ var manners = map[string]manner{
 	string(sbr.TopicIgnored):   {spanned: true, counts: countIgnored},
 }
 
-// occur says what happened, to everybody who wants to know. Loop only.
+// occur reports what happened to all observers. Loop only.
 func (e *engine) occur(o Occurrence) {
 	e.note(&o)
 	e.emit(o)
@@ -186,7 +187,7 @@ func (e *engine) explained(x *sbr.Explain) Occurrence {
 	case sbr.TopicVerdict:
 		v := e.resolver.Verdict()
 		o.Verdict, o.Reason, o.Trace = v.Clone(), v.Reason, traceOf(&v).String()
-		o.Text = strings.Replace(o.Text, string(v.DecidedBy), NameOf(v.DecidedBy), 1) // of whom the resolver does not know
+		o.Text = strings.Replace(o.Text, string(v.DecidedBy), NameOf(v.DecidedBy), 1) // an unknown member
 		o = o.with(slog.Uint64("token", v.Token), slog.String("by", string(v.DecidedBy)),
 			ids("survivors", v.Survivors), ids("downed", v.Down))
 	case sbr.TopicLease:
@@ -248,7 +249,7 @@ func (e *engine) leaseAnswered(a *sbr.LeaseAnswer) (o Occurrence, ok bool) {
 	return o.with(slog.String("lease", name), slog.Uint64("token", r.Token)), true
 }
 
-// observeTold says what another member told this one, if it was about this one.
+// observeTold reports what another member sent to this one, if it was about this one.
 func (e *engine) observeTold(m *wire.Message) {
 	if !m.Names(e.self.ID) {
 		return

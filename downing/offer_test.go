@@ -51,8 +51,8 @@ func TestOffer_SeenByTheOthers(t *testing.T) {
 	})
 }
 
-// Where nothing is gossiped Serf waits for seconds until its change of tags is told: who takes an offer back
-// does not.
+// Where nothing is gossiped Serf waits for seconds until its change of tags is sent: taking an offer back
+// does not wait.
 func TestOffer_IsTakenBackWithoutWaitingForTheGossip(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
 		c.Options.Serf = func(_ string, conf *serf.Config) { conf.MemberlistConfig.GossipInterval = time.Hour }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A process that stood still notices it, wherever it stood, and one that merely slept or worked does not.
+// A paused process notices the pause, wherever it was, and a process that merely slept or worked does not.
 func TestPauses(t *testing.T) {
 	const limit = 2 * time.Second
 	for _, tc := range []struct {

@@ -14,8 +14,8 @@ import (
 
 // Peer is one member as what runs on top of a provider sees it.
 type Peer struct {
-	// Member is what the resolver knows: Status Joining for one that does not count yet, Leaving for one on
-	// its way out, Down for one that was downed and is not removed yet; Unreachable as this member sees it.
+	// Member is what the resolver knows: Status is Joining while it does not count yet, Leaving on its way
+	// out, Down if it was downed and is not removed yet; Unreachable is this member's view.
 	sbr.Member
 	// Serves are the topics that the member offers (tag TagServes), sorted.
 	Serves []string
@@ -27,19 +27,19 @@ type Peer struct {
 // MayServe reports whether the member offers a topic, as far as this one knows.
 func (p *Peer) MayServe(topic string) bool { return p.Unseen || slices.Contains(p.Serves, topic) }
 
-// Peers are the members at one moment. Whoever gets them owns them.
+// Peers are the members at one moment. The caller owns them.
 type Peers struct {
 	// Self is this member's incarnation.
 	Self sbr.ID
 	// State is that of this member.
 	State sbr.State
-	// Sure is the last moment at which this member saw nothing amiss: its state is up, nobody is unreachable
-	// who was not downed, it does not check its fate after a pause, it sees its node, it is no newcomer and
-	// is not leaving. It stands still otherwise; zero: never yet. It lags behind what happens by the time
-	// that failure detection takes. It has a monotonic reading, which stands still while the machine is
+	// Sure is the last moment at which this member saw nothing amiss: its state is up, only downed members
+	// are unreachable, it does not check its standing after a pause, it sees its node, it is no newcomer and
+	// is not leaving. Sure does not advance otherwise; zero: never yet. It lags behind what happens by the
+	// time that failure detection takes. It has a monotonic reading, which stops while the machine is
 	// suspended.
 	Sure time.Time
-	// Leader leads this side; empty when nobody can.
+	// Leader leads this side; empty when no member can.
 	Leader sbr.ID
 	// Verdict is the fencing token of the newest verdict that this member knows; zero when none was ever
 	// written.
@@ -72,7 +72,7 @@ func (p *Provider) Peers() Peers {
 }
 
 // Follow has f called after each change of Peers (not of Sure alone), and once more when Downed is closed.
-// Several changes may be told by one call, none is lost. Each function has its calls one at a time, on a
+// One call may report several changes, none is lost. Each function has its calls one at a time, on a
 // goroutine of its own; it must not block, and may call every method of the Provider. A panic in it is
 // logged. After stop no call begins; one may still be running.
 func (p *Provider) Follow(f func()) (stop func()) { return p.life.followers.add(f) }
@@ -101,7 +101,7 @@ var (
 	// ErrTagsFull is returned by Offer when the node's tags would exceed what Serf allows.
 	ErrTagsFull = errors.New("downing: the tags of this node have no room for the topic: offer fewer or shorter topics, or take other tags out")
 	// ErrNotMember is returned by Offer, Ask and Question.Answer when this member does not take part: its
-	// provider was not started or was stopped, it is down, or has left. Ask returns it also when whom it asks
+	// provider was not started or was stopped, it is down, or has left. Ask returns it also when the target
 	// is no member here, is down, or is this member itself.
 	ErrNotMember = errors.New("downing: no member that takes part")
 	// ErrTalkSize is returned by Ask and Question.Answer when a payload has more than MaxTalk bytes.
@@ -118,9 +118,9 @@ var (
 type Question struct {
 	From    sbr.ID
 	Payload []byte
-	// Answer sends the answer, once, from any goroutine. It does not wait until it has arrived; to whom it
-	// matters asks again. Errors: ErrTooLate, ErrTalkSize, ErrNotMember, and those of Serf, after which it
-	// may be tried again.
+	// Answer sends the answer, once, from any goroutine. It does not wait for the delivery; a member without
+	// an answer can ask again. Errors: ErrTooLate, ErrTalkSize, ErrNotMember, and those of Serf, after which
+	// it may be tried again.
 	Answer func(payload []byte) error
 }
 
@@ -128,13 +128,13 @@ type Question struct {
 type Answer struct {
 	From    sbr.ID
 	Payload []byte
-	// Unserved says that nobody serves the topic in that member's process. Its provider says so, at once.
+	// Unserved says that that member's process does not serve the topic. Its provider says so, at once.
 	Unserved bool
 }
 
-// Offer tells all members that this one serves a topic, or does not any more: it puts the topic into its
-// node's tag TagServes, or takes it out. It returns once Serf has begun to tell the others; what is taken out
-// nobody waits for, since whoever asks is told that it is unserved, and where the tags of several members
+// Offer announces that this member serves a topic, or does not any more: it puts the topic into its node's
+// tag TagServes, or takes it out. It returns once Serf has begun to broadcast it; it does not wait when a
+// topic is taken out, since a request for it gets the answer unserved, and where the tags of several members
 // change at once memberlist may lose the message and wait for five seconds. What was offered last holds:
 // after an error of ctx or of the node it is tried again, until this member is down, leaves or is stopped. A
 // process that starts offers nothing. Errors: ErrNoPeers, ErrTopic, ErrTagsFull, ErrNotMember, that of ctx,
@@ -149,9 +149,9 @@ func (p *Provider) Offer(ctx context.Context, topic string, on bool) error {
 
 // Serve has f called with each question of a topic that another member asks this one, one at a time. f must
 // not block: it may keep the question and answer later. Questions that it has no time for are dropped, as is
-// whatever is lost on the way. A panic in f is logged. Serve may be called before Start; it is not told to
-// anybody (see Offer). After stop no call begins, and the topic is unserved. Errors: ErrNoPeers, ErrTopic,
-// ErrTopicTaken.
+// whatever is lost on the way. A panic in f is logged. Serve may be called before Start; other members do not
+// learn of it (see Offer). After stop no call begins, and the topic is unserved. Errors: ErrNoPeers,
+// ErrTopic, ErrTopicTaken.
 func (p *Provider) Serve(topic string, f func(Question)) (stop func(), err error) {
 	h, ok := p.engine.(host)
 	if !ok {
@@ -163,12 +163,12 @@ func (p *Provider) Serve(topic string, f func(Question)) (stop func(), err error
 // Ask asks one member, or with an empty to every other member. Each answers at most once; what it says counts
 // only while it is a member here, or was when it was asked, and was not downed. The channel is closed at the
 // time-out (1 ms to 10 min), once the one member that was asked has answered, and when this member goes down
-// or is stopped. It has room for all answers: nobody needs to read it. Questions and answers can be lost:
-// silence means nothing.
+// or is stopped. It has room for all answers: it need not be read. Questions and answers can be lost: silence
+// means nothing.
 //
-// A question is gossiped to the whole cluster, whomever it asks, so ask rarely: each takes a share of what
-// the resolver's own messages use. Errors: ErrNoPeers, ErrTopic, ErrTalkSize, ErrTalkBusy, ErrNotMember, and
-// for an impossible time-out.
+// A question is gossiped to the whole cluster, even if it asks one member, so ask rarely: each takes a share
+// of what the resolver's own messages use. Errors: ErrNoPeers, ErrTopic, ErrTalkSize, ErrTalkBusy,
+// ErrNotMember, and for an impossible time-out.
 func (p *Provider) Ask(topic string, to sbr.ID, payload []byte, timeout time.Duration) (<-chan Answer, error) {
 	h, ok := p.engine.(host)
 	if !ok {
@@ -187,7 +187,7 @@ type board struct {
 func (e *engine) Peers() Peers {
 	p := e.board.Load().peers
 	if e.life.isOver() {
-		p.State = sbr.StateDown // also where the loop is stuck and can tell nothing any more
+		p.State = sbr.StateDown // also where the loop is stuck and publishes nothing any more
 	}
 	p.List, p.Gone = slices.Clone(p.List), slices.Clone(p.Gone)
 	for i := range p.List {
@@ -290,8 +290,8 @@ const (
 	departedCount = 1000
 )
 
-// departures adds to those that are known whoever is down or missing in next and was neither in last, and
-// takes out who is back.
+// departures adds to known the members that are down or missing in next and were neither in last, and takes
+// out those that are back.
 func departures(known []Departure, last, next []Peer, now time.Time) []Departure {
 	here := make(map[sbr.ID]bool, len(next))
 	for i := range next {
@@ -304,7 +304,7 @@ func departures(known []Departure, last, next []Peer, now time.Time) []Departure
 	for i := range list {
 		told[list[i].ID] = true
 	}
-	for i := range last { // those that were down then are told, or were for long enough
+	for i := range last { // members that were down then are listed, or were for long enough
 		told[last[i].ID] = told[last[i].ID] || last[i].Status == sbr.Down
 	}
 	for _, p := range slices.Concat(last, next) {

@@ -241,8 +241,8 @@ func TestFollow_EachChange(t *testing.T) {
 	})
 }
 
-// One that panics and one that hangs keep nobody from being told that the member is down, and nobody from
-// anything.
+// A follower that panics and one that hangs do not keep others from learning that the member is down, nor
+// from anything else.
 func TestFollow_Downed(t *testing.T) {
 	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 		c.Form(3)

@@ -258,8 +258,8 @@ type closing struct {
 
 func (c closing) Close() error { *c.closed = true; return nil }
 
-// A configuration names an implementation; whoever registered it is asked for the store, and Stop closes what
-// was opened.
+// A configuration names an implementation; its factory is asked for the store, and Stop closes what was
+// opened.
 func TestPrepare_OpensTheImplementation(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
 		closed := false

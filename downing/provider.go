@@ -59,9 +59,9 @@ func (p *Provider) Config() Config { return p.cfg }
 // Prepare makes conf ready: it adds the tags that tell incarnations apart, taps the event channel (the
 // application's own EventCh still gets every event, and a slow reader no longer blocks Serf) and chains a
 // merge delegate that keeps downed incarnations out. With a lease it first reads the store and tries its
-// rights, retrying until ctx ends: a member that does not know the last verdict must not join, and one that
-// may not write cannot win. Meanwhile Status says what it waits for, and OnSuspend was called. Do not use
-// conf for anything else than the serf.Create that follows.
+// rights, retrying until ctx ends: a member that does not know the last verdict must not join, and a member
+// without the right to write cannot win. Meanwhile Status says what it waits for, and OnSuspend was called.
+// Do not use conf for anything else than the serf.Create that follows.
 func (p *Provider) Prepare(ctx context.Context, conf *serf.Config) error {
 	return p.engine.Prepare(ctx, conf)
 }
@@ -74,9 +74,9 @@ func (p *Provider) Start(ctx context.Context, s *serf.Serf) error { return p.eng
 // leaves detection to Serf. ctx bounds the start, which takes as long as agent and lease are not to be had.
 // An incarnation that the agent's tags name is gone on with, unless Config.Memory knows that it is over.
 //
-// There is no merge delegate beside an agent: a downed incarnation can come back into Serf's list. It is told
-// its fate and is no member for the resolver. While the agent does not answer this member is suspended and
-// decides nothing; after Config.AgentTimeout it goes down.
+// There is no merge delegate beside an agent: a downed incarnation can come back into Serf's list. It
+// receives the decision and is no member for the resolver. While the agent does not answer this member is
+// suspended and decides nothing; after Config.AgentTimeout it goes down.
 //
 // Errors: ErrNotBeside for a downing provider that cannot do it, ErrStarted, those of the agent and of the
 // lease.
@@ -93,10 +93,10 @@ type besider interface {
 	Beside(ctx context.Context, agent Agent, p Prober) error
 }
 
-// Down downs a member at an operator's word: it is told, goes down with ExitDowned as by any decision, and is
-// removed. name is its node name, or its incarnation. With a lease the word is a verdict, so this member asks
-// the lease for it; without one it is an order, which only the first member of a side can give. reason stands
-// in the verdict and may be empty. A member that can be reached is better asked to leave.
+// Down downs a member for an operator: the member gets the decision, goes down with ExitDowned as by any
+// decision, and is removed. name is its node name, or its incarnation. With a lease it is a verdict, so this
+// member asks the lease for it; without one it is an order, which only the first member of a side can give.
+// reason stands in the verdict and may be empty. A member that can be reached is better asked to leave.
 //
 // Down returns nil once it is decided. It returns ErrDownRefused when it is not: the member is this one,
 // unknown or down already, another member cannot be reached and nothing is decided about it, or this member
@@ -110,7 +110,7 @@ func (p *Provider) Down(ctx context.Context, name, reason string) error {
 	return d.Down(ctx, name, reason)
 }
 
-// downer is an Engine that takes an operator's word.
+// downer is an Engine that takes an operator's request.
 type downer interface {
 	Down(ctx context.Context, name, reason string) error
 }
@@ -127,8 +127,8 @@ func (p *Provider) Downed() <-chan struct{} { return p.life.downed }
 // operator made it leave.
 func (p *Provider) Left() <-chan struct{} { return p.life.left }
 
-// Done is closed after Downed once the callbacks have run, the side has been told and Serf has shut down, or
-// Grace is over.
+// Done is closed after Downed once the callbacks have run, the side has the decision and Serf has shut down,
+// or Grace is over.
 func (p *Provider) Done() <-chan struct{} { return p.life.done }
 
 // Reason is the sentence that says why this member was downed; empty before.
@@ -143,11 +143,11 @@ func (p *Provider) OnSuspend(f func(reason string)) { p.life.add(&p.life.onSuspe
 func (p *Provider) OnResume(f func(reason string)) { p.life.add(&p.life.onResume, f) }
 
 // OnDown adds a callback for the downing of this member. It runs after Downed is closed, on a goroutine of
-// its own; one that hangs is left behind when Grace is over. If the member is down already f is called at
-// once.
+// its own; a callback that hangs is left behind when Grace is over. If the member is down already f is called
+// at once.
 func (p *Provider) OnDown(f func(reason string)) { p.life.addDown(f) }
 
-// Status tells what this member sees, in the form of the agent's status page.
+// Status returns what this member sees, in the form of the agent's status page.
 func (p *Provider) Status() Status { return p.engine.Status() }
 
 // The keys of the built-in downing providers.
@@ -167,11 +167,11 @@ type Engine interface {
 	Start(ctx context.Context, s *serf.Serf) error
 	// Stop ends watching and waits until nothing runs any more. The node stays as it is.
 	Stop(ctx context.Context) error
-	// Status tells what the engine sees. It is safe for concurrent use.
+	// Status returns what the engine sees. It is safe for concurrent use.
 	Status() Status
 }
 
-// Factory makes the engine of one member. It reports its fate through life.
+// Factory makes the engine of one member. The engine reports the member's state through life.
 type Factory func(cfg Config, life *Lifecycle) (Engine, error)
 
 // factories are those of the registered providers, by their keys.
@@ -205,7 +205,7 @@ func lookUp(key string) (Factory, error) {
 	return nil, fmt.Errorf("%w %q: known are %s", ErrUnknownProvider, key, strings.Join(known, ", "))
 }
 
-// inert is the provider "none": it downs nobody.
+// inert is the provider "none": it downs no member.
 type inert struct{}
 
 func (inert) Prepare(context.Context, *serf.Config) error { return nil }

@@ -116,7 +116,7 @@ func (e *engine) acquired(began time.Time, a *sbr.LeaseAnswer) {
 		attribute.String("sbr.lease.holder", string(a.Record.Holder)), attribute.Int64("sbr.lease.token", int64(a.Record.Token)))
 }
 
-// told notes the end of a telling.
+// told notes the end of a delivery.
 func (r *recorder) told(kind wire.Kind, began time.Time, targets, answered, unanswered int) {
 	r.addN(countTold, answered, outcomeAnswered)
 	r.addN(countTold, targets-answered-unanswered, outcomeGone)
@@ -154,7 +154,7 @@ func (r *recorder) present() *episode {
 	return r.cur
 }
 
-// begin makes an episode that is not open yet: only its id counts, and who is unreachable.
+// begin makes an episode that is not open yet: only its id counts, and the unreachable members.
 func (r *recorder) begin() {
 	if r.cur == nil {
 		id, _ := TraceIDs{}.NewIDs(background)
@@ -194,8 +194,8 @@ func (r *recorder) trace() string {
 	return traceOf(&r.cur.verdict).String()
 }
 
-// join puts an occurrence into the episode that it belongs to, or begins, and tells it the id of that.
-// repeated says that it is of a retried kind and says nothing new.
+// join puts an occurrence into the episode that it belongs to, or begins, and sets its incident. repeated
+// says that it is of a retried kind and says nothing new.
 func (r *recorder) join(o *Occurrence) (repeated bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -243,7 +243,7 @@ func (r *recorder) join(o *Occurrence) (repeated bool) {
 	return before == text
 }
 
-// step makes an occurrence a step of the episode, unless a span tells of it.
+// step makes an occurrence a step of the episode, unless a span records it.
 func (r *recorder) step(ep *episode, o *Occurrence) {
 	if ep.cause == "" && o.Kind != OccurredUnreachable {
 		return
@@ -282,7 +282,7 @@ func (r *recorder) worked(name string, began time.Time, failed string, attrs ...
 	r.during(func(ep *episode) { ep.span(name, began, failed, attrs...) })
 }
 
-// ordered notes the order of another member that this one obeys: no verdict tells of it.
+// ordered notes the order of another member that this one obeys: it is in no verdict.
 func (r *recorder) ordered(m *wire.Message) {
 	r.during(func(ep *episode) {
 		r.settle(ep)
@@ -348,7 +348,7 @@ func (r *recorder) look(s *sbr.Snapshot, removing bool) {
 	}
 }
 
-// abandon ends an episode that nobody follows any further.
+// abandon ends an episode that is not followed any further.
 func (r *recorder) abandon() {
 	r.during(func(ep *episode) {
 		switch {

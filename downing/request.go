@@ -56,10 +56,10 @@ func ask[T any](ctx context.Context, e *engine, f func(answer chan<- T)) (got T,
 
 func refused(why string) error { return fmt.Errorf("%w: %s", ErrDownRefused, why) }
 
-// request hands an operator's word to the resolver, which answers at once or later. Loop only.
+// request hands an operator's request to the resolver, which answers at once or later. Loop only.
 func (e *engine) request(ctx context.Context, name, reason string, answer chan<- error) {
 	if ctx.Err() != nil {
-		return // nobody waits any more: nothing is begun
+		return // the caller does not wait any more: nothing is begun
 	}
 	id, why := e.requested(name)
 	switch {
@@ -107,7 +107,7 @@ func (e *engine) answerOperator(a sbr.AnswerDownRequest) {
 	e.operator = nil
 	switch a.Outcome {
 	case sbr.Granted:
-		e.publish() // whoever looks next sees the verdict
+		e.publish() // the next status shows the verdict
 		answer <- nil
 	case sbr.Held:
 		answer <- refused(a.Text)

@@ -132,9 +132,9 @@ func TestStart_CutOffWhileItWaits(t *testing.T) {
 	})
 }
 
-// All members restart one after another while the network is cut in halves, before anybody is suspected: each
-// finds one that was up all the time, which restarts, too. The halves do not wait for each other: the lease
-// decides.
+// All members restart one after another while the network is cut in halves, before any member is suspected:
+// each finds a member that was up all the time, which restarts, too. The halves do not wait for each other:
+// the lease decides.
 func TestStart_AllInTurnDuringACut(t *testing.T) {
 	withDisks(t, nil, func(t *testing.T, c *cluster, _ *disks) {
 		c.Form(4)
@@ -186,7 +186,7 @@ func TestStart_InIslands(t *testing.T) {
 				c.boots(lower...)
 				c.requireNeverBoth(upper, lower, 3*time.Minute)
 				c.Net.Heal()
-				c.requireWhole(3*time.Minute, allFive...) // nobody told them whom to join
+				c.requireWhole(3*time.Minute, allFive...) // no configuration names members to join
 			})
 		})
 	}
@@ -214,7 +214,7 @@ func TestStart_InIslandsOfWhichOneRemembers(t *testing.T) {
 	}
 }
 
-// A start that is ended while it waits has not forgotten whom it waits for.
+// A start that is ended while it waits has not forgotten the members that it waits for.
 func TestStart_AgainWhileItWaits(t *testing.T) {
 	withDisks(t, nil, func(t *testing.T, c *cluster, _ *disks) {
 		c.Form(5)
@@ -231,7 +231,7 @@ func TestStart_AgainWhileItWaits(t *testing.T) {
 	})
 }
 
-// One that never returns is waited for no longer than a partition takes: then the lease decides.
+// The wait for a member that never returns takes no longer than a partition: then the lease decides.
 func TestStart_OneDoesNotReturn(t *testing.T) {
 	long(t)
 	for name, decided := range map[string]bool{"no verdict yet": false, "a survivor of the last verdict": true} {
@@ -259,7 +259,7 @@ func TestStart_OneDoesNotReturn(t *testing.T) {
 	}
 }
 
-// After a power loss whoever comes back is the cluster, if it is only one of them. Who comes later joins it.
+// After a power loss the members that come back are the cluster, even a single one. Later members join it.
 func TestStart_WhoeverComesBack(t *testing.T) {
 	withDisks(t, nil, func(t *testing.T, c *cluster, _ *disks) {
 		c.Form(3)
@@ -366,8 +366,8 @@ func without(names, those []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(n string) bool { return slices.Contains(those, n) })
 }
 
-// A survivor that starts again on its own side of a cut has found its cluster at once. Whom its host could
-// not reach stays a suspect all the same: it must not work while the others of its side are suspended.
+// A survivor that starts again on its own side of a cut has found its cluster at once. A member that its host
+// could not reach stays a suspect all the same: it must not work while the others of its side are suspended.
 func TestStart_InACutOnASideThatIsUndecided(t *testing.T) {
 	long(t)
 	undecided := func(_ string, c *downing.Config) { c.Resolver.WhenLeaseUnknown = sbr.UnknownSuspend }

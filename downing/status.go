@@ -37,7 +37,7 @@ type Status struct {
 	// OtherStore are the members that keep the lease in another store than the cluster: they are suspended,
 	// and write nothing.
 	OtherStore []string `json:"other-store,omitempty"`
-	// Untagged are members that run no resolver: they cannot be told anything and are not counted.
+	// Untagged are members that run no resolver: they receive no messages and are not counted.
 	Untagged []string `json:"untagged,omitempty"`
 	Version  string   `json:"version"`
 	// StartingBecause says what a member in StateStarting waits for.
@@ -78,7 +78,7 @@ type SingletonStatus struct {
 	// words.
 	WaitingFor []string `json:"waiting-for"`
 	Margin     string   `json:"margin"`
-	// LeaseHolder holds the lease that is waited for; empty where it is not, or nobody is known to.
+	// LeaseHolder holds the lease that is waited for; empty where there is none, or the holder is not known.
 	LeaseHolder string `json:"lease-holder,omitempty"`
 	// Attached: the program's side is here. Otherwise its program is being stopped.
 	Attached bool `json:"attached"`
@@ -104,7 +104,7 @@ type MemberStatus struct {
 	Roles   []string `json:"roles,omitempty"`
 }
 
-// LeaseStatus is what was last heard of the lease; the zero LeaseStatus where the strategy needs none.
+// LeaseStatus is the last known state of the lease; the zero LeaseStatus where the strategy needs none.
 type LeaseStatus struct {
 	// Kind is the key of the implementation that keeps it, "store" for a Config.Store.
 	Kind   string `json:"kind"`
@@ -208,7 +208,7 @@ func (e *engine) publish() {
 	e.rec.look(&s, len(e.removing) > 0)
 }
 
-// notBack are the members that the newest verdict downed and of whom no incarnation is listed.
+// notBack are the members that the newest verdict downed and of which no incarnation is listed.
 func notBack(s *sbr.Snapshot) (list []MemberStatus) {
 	if len(s.Verdict.Down) == 0 {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Whom the newest verdict downed is shown until it is back, though Serf lists it no longer; and a member that
-// is down does not call itself reachable.
+// A member that the newest verdict downed is shown until it is back, though Serf lists it no longer; and a
+// member that is down does not call itself reachable.
 func TestStatus_ShowsWhoWasDowned(t *testing.T) {
 	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 		members := func(name string) int { return len(c.provider(name).Status().Members) }

@@ -76,9 +76,9 @@ func (e *engine) leaseStatus() LeaseStatus {
 // for more.
 const startPause = 10 * time.Second
 
-// firstRead returns the record once the store answers and refuses nothing, however long that takes: rights,
-// credentials and stores that are away come back, or somebody brings them back. It says what it waits for
-// whenever that changes.
+// firstRead returns the record once the store answers and refuses nothing, however long that takes: missing
+// rights, credentials and stores come back, or an operator restores them. It logs what it waits for whenever
+// that changes.
 func (e *engine) firstRead(ctx context.Context) (lease.Record, error) {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = e.cfg.Resolver.LeaseRetry, startPause
@@ -111,8 +111,8 @@ func (e *engine) tryLease(ctx context.Context) (rec lease.Record, err error) {
 	began := time.Now()
 	rec, readErr := e.lease.Read(ctx)
 	if v := e.cfg.Memory.load().Verdict; readErr == nil && rec.Token < v.Token && v.Token < lease.MaxToken {
-		// All who knew it may be starting now, and this is the record that it grows from: two verdicts would
-		// have one token.
+		// All members that knew it may be starting now, and this is the record that it grows from: two
+		// verdicts would have one token.
 		e.log.Warn("sbr: the store holds less than a verdict that this host remembers: it is written back",
 			"lease", e.cfg.leaseName(), "token", rec.Token, "verdict", v.Token)
 		rec, readErr = e.lease.Restore(ctx, v)
@@ -193,7 +193,7 @@ func (e *engine) tryRights(state sbr.State) {
 	e.inbox.Post(func() { e.judgeRights(err) })
 }
 
-// judgeRights takes in what a dry run came to. No answer says nothing about rights. Loop only.
+// judgeRights handles the outcome of a dry run. A missing answer proves nothing about rights. Loop only.
 func (e *engine) judgeRights(err error) {
 	switch {
 	case errors.Is(err, lease.ErrRefused):
@@ -212,8 +212,9 @@ func (e *engine) judgeRights(err error) {
 // waits for its last one.
 const announceWithin = 2 * time.Second
 
-// announceAtStore shows, where people look at the lease, what they ask about first: who is suspended, what
-// was decided, who is down. They are few, and nothing but the very end waits for them. Loop only.
+// announceAtStore shows, where people look at the lease, what they ask about first: suspended members,
+// decisions, downed members. The announcements are few, and nothing but the very end waits for them. Loop
+// only.
 func (e *engine) announceAtStore(o *Occurrence) {
 	store, ok := e.cfg.Store.(lease.Announcer)
 	reason, text := "", o.Member+": "+o.Text
@@ -279,7 +280,7 @@ func (e *engine) firstIdentity(ctx context.Context) {
 	e.storeID = id
 }
 
-// storeIs takes in which store this member uses. Loop only.
+// storeIs notes which store this member uses. Loop only.
 func (e *engine) storeIs(id string) {
 	if id == e.storeID {
 		return
@@ -341,10 +342,10 @@ func (e *engine) storeOf(id sbr.ID) string {
 }
 
 // clusterStore is the store that the most members name; of several that of the oldest member among them.
-// Empty: nobody names any. Every member comes to the same answer, because it counts also those that it cannot
-// reach and that are not decided about: a cut does not change it, a verdict may. The many are right because
-// one member alone is the common mistake, and must not stop the others; the oldest, because a newcomer must
-// not stop the one that it has come to.
+// Empty: no member names any. Every member comes to the same answer, because it counts also those that it
+// cannot reach and that are not decided about: a cut does not change it, a verdict may. The many are right
+// because one member alone is the common mistake, and must not stop the others; the oldest, because a
+// newcomer must not stop the member that it joined.
 func clusterStore(members []sbr.Member, storeOf func(sbr.ID) string) string {
 	votes, oldest := make(map[string]int), make(map[string]*sbr.Member)
 	best := ""

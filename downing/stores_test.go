@@ -211,7 +211,7 @@ func (b board) Announce(ctx context.Context, reason, text string, warning bool) 
 	return nil
 }
 
-// boards are what is shown, by the first word, with the metrics and the logs of those who show it.
+// boards are what is shown, by the first word, with the metrics and the logs of the members that show it.
 type boards struct {
 	*meters
 	logs
@@ -243,8 +243,8 @@ func announcing(t *testing.T, fails func(context.Context) error, f func(t *testi
 
 var most, rest = []string{"n1", "n2", "n3"}, []string{"n4", "n5"}
 
-// What an operator asks about first is shown beside the lease: who is suspended, the verdict once, and who is
-// down, although that is the last thing that it does.
+// What an operator asks about first is shown beside the lease: the suspended members, the verdict once, and a
+// downed member, although that is the last thing that it does.
 func TestStores_Announce(t *testing.T) {
 	long(t)
 	slow := func(ctx context.Context) error { return sleep.For(ctx, time.Second) }
@@ -263,7 +263,7 @@ func TestStores_Announce(t *testing.T) {
 	})
 }
 
-// Who is suspended again and again in one incident says so once.
+// A member that is suspended again and again in one incident says so once.
 func TestStores_AnnounceFlapping(t *testing.T) {
 	long(t)
 	announcing(t, func(context.Context) error { return nil }, func(t *testing.T, c *cluster, b *boards) {

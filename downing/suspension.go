@@ -29,7 +29,7 @@ var holders = []holder{byResolver, byBlindness, byStart, byNewness, byAdoption, 
 type held struct {
 	why    map[holder]string
 	since  time.Time
-	reason string // the one that is shown
+	reason string // the reason that is shown
 }
 
 func (h *held) any() bool { return len(h.why) > 0 }
@@ -55,8 +55,8 @@ func (e *engine) cause(by holder) string {
 	}
 }
 
-// hold suspends the application, unless it is suspended already. What another line has said before is not
-// said again. Loop only.
+// hold suspends the application, unless it is suspended already. A reason that is logged already is not
+// logged again. Loop only.
 func (e *engine) hold(by holder, reason string) {
 	if e.held.any() {
 		if !e.held.is(by) && (by == byTags || by == byStore) {
@@ -67,7 +67,7 @@ func (e *engine) hold(by holder, reason string) {
 	}
 	e.held.begin(by, reason)
 	o := because(OccurredSuspended, "suspended", reason)
-	if by == byNewness { // who is waited for stands in the line before
+	if by == byNewness { // the line before names the awaited members
 		o = because(OccurredSuspended, "suspended", "it waits for the cluster that the last verdict left")
 	}
 	o.labels, o.cause = []string{string(by)}, e.cause(by)
@@ -94,9 +94,9 @@ func (e *engine) free(by holder, reason string) {
 
 func (e *engine) isBlind() bool { return !e.blindSince.IsZero() }
 
-// see notes whether the node can be seen, or why not, and reports whether to go on. Who is blind decides
-// nothing: to the resolver it is as if its process stood still, except that a verdict is still taken in.
-// Loop only.
+// see notes whether the node can be seen, or why not, and reports whether to go on. A member that does not
+// see its node decides nothing: to the resolver it is as if its process was paused, except that a verdict is
+// still accepted. Loop only.
 func (e *engine) see(silence error) bool {
 	switch {
 	case silence == nil && e.isBlind():

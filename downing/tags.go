@@ -49,8 +49,7 @@ func isNew(in string) bool { return in == lookingFor || in == entering }
 // wireVersion is this one's TagVersion.
 const wireVersion = "2"
 
-// maxPredecessors bounds TagWas: those before the last few that nobody saw start have long been decided
-// about.
+// maxPredecessors bounds TagWas: the earlier ones that no member saw start have long been decided about.
 const maxPredecessors = 3
 
 // predecessors reads a TagWas of another member.
@@ -75,7 +74,7 @@ func newIncarnation(name string) sbr.Member {
 	return sbr.Member{ID: incarnation(name, newUID()), Name: name, Born: born(time.Now())}
 }
 
-// uidOf returns what tells an incarnation from others of the same name.
+// uidOf returns what distinguishes an incarnation from others of the same name.
 func uidOf(id sbr.ID) string { return string(id[strings.LastIndexByte(string(id), '#')+1:]) }
 
 // idOf returns the incarnation of a Serf member.
@@ -182,11 +181,11 @@ func (e *engine) keepTags(list []serf.Member) {
 }
 
 // bareSays is how often a member without its tags says that it is still there: several times before the
-// others take it for one that has ended (bareFor).
+// others take it for ended (bareFor).
 const bareSays = bareFor / 4
 
 // withoutTags suspends a member whose tags cannot be kept. The others go on counting it as the member that it
-// was, as long as they hear from it.
+// was, as long as it reports to them.
 func (e *engine) withoutTags(reason string) {
 	e.hold(byTags, reason)
 	if now := time.Now(); now.Sub(e.saidBare) >= bareSays {
@@ -332,8 +331,8 @@ func (e *engine) tagsSet(waiting []chan<- error, err error) {
 	}
 }
 
-// withdraw takes back what this member offers once its loop has ended: nobody answers any more. Beside an
-// agent all of its tags are taken back.
+// withdraw takes back what this member offers once its loop has ended: it answers no questions any more.
+// Beside an agent all of its tags are taken back.
 func (e *engine) withdraw() {
 	n, ok := e.node.(*embedded)
 	if !ok || len(e.offering.topics) == 0 || e.leaving || e.life.isOver() || isClosed(n.done()) {

@@ -17,9 +17,9 @@ func (c *cluster) fill(name string, bytes int) {
 	require.NoError(c.t, c.Member(name).Serf.SetTags(map[string]string{"app": string(make([]byte, bytes))}))
 }
 
-// A member whose application has filled its tags is nobody in particular to whoever looks at them. It takes
-// no new work and says why, however long it lasts; it tells the others that it is still the member that it
-// was, so that nobody is decided about; and it goes on as soon as its tags fit again.
+// A member whose application has filled its tags has no identity in the member list. It takes no new work and
+// says why, however long it lasts; it reports to the others that it is still the same member, so that no
+// decision is about it; and it goes on as soon as its tags fit again.
 func TestTags_Full(t *testing.T) {
 	long(t)
 	m := newMeters(t)

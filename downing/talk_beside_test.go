@@ -13,7 +13,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Beside stock agents, which do not say who asks, everything is as it is in one process.
+// Beside stock agents, which do not name the sender, everything is as it is in one process.
 func TestBeside_Talk(t *testing.T) {
 	beside(t, nil, func(t *testing.T, b *besides) {
 		b.bootAll(4)
@@ -120,8 +120,7 @@ func TestBeside_Offer(t *testing.T) {
 	}
 }
 
-// An earlier process ended without taking anything back: the one that goes on in its place offers nothing
-// until it says so.
+// An earlier process ended without taking anything back: its successor offers nothing until it says so.
 func TestBeside_Offer_OfAnEarlierProcess(t *testing.T) {
 	beside(t, nil, func(t *testing.T, b *besides) {
 		b.bootAll(2)

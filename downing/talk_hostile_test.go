@@ -81,7 +81,7 @@ func TestForged_Question(t *testing.T) {
 	})
 }
 
-// An answer counts only from a member, from its node, once, and from who was asked.
+// An answer counts only from a member, from its node, once, and from the member that was asked.
 func TestForged_Answer(t *testing.T) {
 	var answer []byte
 	virtual(t, nil, func(t *testing.T, c *cluster) {

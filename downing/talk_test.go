@@ -58,8 +58,8 @@ func all(answers <-chan downing.Answer) map[string]string {
 	return got
 }
 
-// Everybody who serves a topic answers, who does not says so, nobody asks itself, and the channel is closed
-// at the time-out.
+// All members that serve a topic answer, the others say that they do not, no member asks itself, and the
+// channel is closed at the time-out.
 func TestAsk_Everybody(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
 		c.Form(5)
@@ -70,7 +70,7 @@ func TestAsk_Everybody(t *testing.T) {
 	})
 }
 
-// One who is asked answers, whoever hears it besides does not, and then nothing more is waited for.
+// The member that is asked answers, other receivers do not, and then nothing more is waited for.
 func TestAsk_One(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
 		c.Form(3)
@@ -101,7 +101,7 @@ func TestAsk_QuestionAndAnswerArriveWhole(t *testing.T) {
 	})
 }
 
-// Who serves nothing of the kind says so at once; also when a handler has stopped.
+// A member that serves nothing of the kind says so at once; also when a handler has stopped.
 func TestAsk_UnservedIsSaidAtOnce(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
 		c.Form(2)
@@ -126,7 +126,7 @@ func TestAsk_UnservedIsSaidAtOnce(t *testing.T) {
 }
 
 // An answer that comes too late says so and is not delivered; so does a second one. The question is over for
-// whoever asked.
+// its sender.
 func TestAnswer_TooLate(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
 		c.Form(2)
@@ -215,7 +215,7 @@ func TestTalk_WithoutAMember(t *testing.T) {
 	})
 }
 
-// Whoever asks too much is told so; the questions that are open stay open.
+// A member that asks too much gets an error; the questions that are open stay open.
 func TestAsk_TooMuch(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
 		c.Form(2)

@@ -132,7 +132,7 @@ func (t *talker) serves(topic string, s *service) bool {
 	return t.services[topic] == s
 }
 
-// onQuestion takes in a query of another member. It runs on the goroutine that reads the node's events, so it
+// onQuestion handles a query of another member. It runs on the goroutine that reads the node's events, so it
 // only looks and hands over.
 func (t *talker) onQuestion(q query) {
 	if !t.takesPart() {
@@ -166,8 +166,8 @@ func (t *talker) onQuestion(q query) {
 	}
 }
 
-// disbelief says why what a member said does not count: p is who it says it is, node where it came from if
-// that is known. It is empty for what counts.
+// disbelief says why a message does not count: p is its claimed sender, node where it came from if that is
+// known. It is empty for a message that counts.
 func disbelief(p *Peer, node string) string {
 	switch {
 	case p == nil:
@@ -220,9 +220,9 @@ func (t *talker) respond(q *pendingQuestion, m wire.Frame) error {
 // asked is one open question of this member.
 type asked struct {
 	t     *talker
-	to    sbr.ID // empty: everybody
+	to    sbr.ID // empty: all members
 	index map[wire.Key]*Peer
-	given map[sbr.ID]struct{} // who has answered
+	given map[sbr.ID]struct{} // the members that have answered
 	out   chan Answer
 }
 
@@ -282,8 +282,8 @@ func (t *talker) begin(f func()) error {
 	return nil
 }
 
-// run sends the question and passes answers on until it is over. One that could not be sent stays open: to
-// whoever asks it is as if it were lost.
+// run sends the question and passes answers on until it is over. A question that could not be sent stays
+// open: to the caller it looks lost.
 func (a *asked) run(b []byte, timeout time.Duration) {
 	defer close(a.out)
 	over := time.After(timeout)

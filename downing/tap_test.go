@@ -16,8 +16,8 @@ func userEvent(i int) serf.UserEvent {
 	return serf.UserEvent{LTime: serf.LamportTime(i), Name: fmt.Sprint(i)}
 }
 
-// Whoever sends events is never held up, however slow the application is; it still gets all of them, in
-// order.
+// The sender of events is never blocked, however slow the application is; the application still gets all of
+// them, in order.
 func TestTap_SlowReaderBlocksNobodyAndMissesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		app := make(chan serf.Event)

@@ -88,8 +88,8 @@ func kinds(answers map[string]wire.Message) map[string]wire.Kind {
 	return out
 }
 
-// A member that is told a verdict, and cannot ask the lease store, acts on it and answers; one that it does
-// not name does not answer. Whoever asks for its fate afterwards hears it from everybody.
+// A member that receives a verdict, and cannot ask the lease store, acts on it and answers; a member that it
+// does not name does not answer. A later request for a standing is answered by all members.
 func TestTell_VerdictIsTakenInAndAnswered(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
 		for _, n := range c.Form(3) {
@@ -116,7 +116,7 @@ func TestTell_VerdictIsTakenInAndAnswered(t *testing.T) {
 	})
 }
 
-// A verdict or an order of somebody who is no member here is ignored, and not answered: it was not taken in.
+// A verdict or an order of a foreign sender is ignored, and not answered: it was not taken in.
 func TestTell_ForgedByANonMember(t *testing.T) {
 	virtual(t, patient, func(t *testing.T, c *cluster) {
 		names := c.Form(3)
@@ -183,8 +183,8 @@ func TestTell_LosersDoNotWaitForEachOther(t *testing.T) {
 	})
 }
 
-// A verdict that takes several messages is taken in by everybody, and the teller hears so from everybody whom
-// any part names.
+// A verdict that takes several messages is handled by all members, and the sender gets an answer from each
+// member that any part names.
 func TestTell_EveryPartOfALongVerdictIsAnswered(t *testing.T) {
 	long(t)
 	var log logtest.Log

@@ -159,7 +159,7 @@ func TestAcquire_EndlessConflictsAreBounded(t *testing.T) {
 }
 
 // The bug of the neighbours (user-asks 3): "acquired" was answered on a conflict with an empty holder before
-// the repeated write was done, and somebody else won that one.
+// the repeated write was done, and another owner won that write.
 func TestAcquire_ConflictFreeRecordStolenInBetween(t *testing.T) {
 	story(t, func(t *testing.T, w *world) {
 		a, b := w.lease("a"), w.lease("b")
@@ -257,7 +257,7 @@ func together(ctx context.Context, l *lease.Lease, n int) []linear.Answer {
 	return out
 }
 
-// Whoever asks while an attempt is under way may know more than it: all of them wait for one attempt that
+// Callers that ask while an attempt is under way may know more than it: all of them wait for one attempt that
 // begins after they asked.
 func TestJoined_ManyAcquiresAreTwoAttempts(t *testing.T) {
 	for _, c := range []struct {

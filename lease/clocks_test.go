@@ -46,7 +46,7 @@ func (c *machineClock) jump(d time.Duration) {
 	c.jumped += d
 }
 
-// freeze stops the process that reads the clock: whoever asks for the time in the next d waits.
+// freeze stops the process that reads the clock: a request for the time in the next d waits.
 func (c *machineClock) freeze(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,15 +11,14 @@
 //	switch {
 //	case err == nil:                     // held until grant.Done() is closed; grant.Token() fences
 //	case errors.Is(err, lease.ErrHeld):  // for certain not: the HeldError says who holds it
-//	default:                             // nobody knows; ask again
+//	default:                             // unknown; ask again
 //	}
 //
-// Acquire asks once, AcquireWait waits until the lease is free, ForceRelease takes it away from whoever holds
-// it. Package lock builds plain locks on it, for those who want no more, and runs functions while one is
-// held.
+// Acquire asks once, AcquireWait waits until the lease is free, ForceRelease takes it away from any holder.
+// Package lock builds plain locks on it, for callers that want no more, and runs functions while one is held.
 //
 // For a resolver of partitions, Acquire takes a verdict that builds upon the newest Record it has read; the
-// HeldError then carries the verdict of whoever was faster. See Proposal.
+// HeldError then carries the verdict of the faster party. See Proposal.
 //
 // # Guarantees
 //
@@ -36,8 +35,8 @@
 //   - What ended in any other error is never granted behind the caller's back: a late commit is undone, or
 //     adopted by a later Acquire.
 //   - Tokens grow: each grant and each verdict has a larger one than all before. If the store forgets
-//     (deleted, restored from a backup): than all that the party which acquires has ever seen, and the newest
-//     verdict it has seen stays in force.
+//     (deleted, restored from a backup): larger than all tokens that the acquiring party has ever seen, and
+//     the newest verdict that it has seen stays in force.
 //   - Verdicts survive releases, heartbeats and plain locks.
 //   - Check and Token never block. They compare a monotonic deadline, and so are right after a pause of any
 //     length too.
@@ -55,11 +54,11 @@
 //
 //   - No lock stops what is already on its way. Between two calls of Check a process can be paused for longer
 //     than the lease lasts; only a resource that checks the fencing token is safe from that.
-//   - The lease is not fair: among many waiting parties anybody may be next.
+//   - The lease is not fair: among many waiting parties any may be next.
 //   - Re-entrant means the same owner, not the same goroutine: two goroutines that Acquire from one Lease
 //     both hold it, and one Release frees it for both. Proposal.Exclusive lets one in at a time.
 //   - A holder that crashed blocks the others for Settings.HeartbeatTimeout from the moment each of them
-//     first looked: nobody believes the times in the record.
+//     first looked: no party believes the times in the record.
 //
 // # Assumptions
 //
@@ -68,8 +67,8 @@
 //   - A party's monotonic clock does not stand still while others' run on. A suspended machine (not process)
 //     can break that; the fencing token covers it.
 //   - All parties of one lease use the same HeartbeatTimeout. Each caps what the record says by its own
-//     setting, so that a poisoned record locks nobody out; with a shorter setting than the holder's it would
-//     take over too early.
+//     setting, so that a poisoned record locks no party out; with a shorter setting than the holder's it
+//     would take over too early.
 //   - An owner names one life of one process. Two lives under one name displace each other: safe, but a
 //     quarrel.
 //   - The Store keeps its contract: conditional writes are atomic, reads see the latest write, versions do

@@ -27,7 +27,7 @@ var (
 	ErrInUse = errors.New("lease: the record is in use")
 	// ErrNotHeld is wrapped by the error of a Release when there was nothing to release.
 	ErrNotHeld = errors.New("lease: not held")
-	// ErrOtherHolder is the ErrNotHeld of a ForceRelease that names a holder who does not hold the lease.
+	// ErrOtherHolder is the ErrNotHeld of a ForceRelease that names a party that does not hold the lease.
 	ErrOtherHolder = fmt.Errorf("%w: somebody else holds it", ErrNotHeld)
 	// ErrUnknownImplementation is wrapped by Open when no implementation is registered under the key, or the
 	// key is empty.
@@ -56,8 +56,8 @@ func because(ctx context.Context, err error) error {
 	return fmt.Errorf("%w (%w)", cause, err)
 }
 
-// telling is the one of two failures that says more: a request that ran out of time says nothing of why the
-// ones before it failed.
+// telling is the failure that says more of two: a request that ran out of time says nothing of why the ones
+// before it failed.
 func telling(last, err error) error {
 	if last != nil && errors.Is(err, context.DeadlineExceeded) {
 		return last
@@ -65,7 +65,7 @@ func telling(last, err error) error {
 	return err
 }
 
-// following is err with the failure before it, which is often the one that tells.
+// following is err with the failure before it, which often has the cause.
 func following(err, last error) error {
 	if last == nil || errors.Is(err, last) {
 		return err

@@ -178,7 +178,7 @@ func ExampleLease_Check() {
 	// Output: UPDATE jobs SET state = 'done', token = 1 WHERE token <= 1
 }
 
-// A lease for a fixed time, without heartbeats. All who use it must be ready to wait that long.
+// A lease for a fixed time, without heartbeats. All its users must be ready to wait that long.
 func ExampleProposal() {
 	store := leasetest.NewMemory()
 	s := lease.DefaultSettings()
@@ -276,7 +276,7 @@ func ExampleLease_Restore() {
 	// [a] <nil> 1
 }
 
-// What a store shows, for whoever needs no lease.
+// What a store shows, for programs that need no lease.
 func ExampleFollow() {
 	store := leasetest.NewMemory()
 	store.Restore(lease.Record{Holder: "a", Token: 7})

@@ -65,8 +65,8 @@ func (g *Grant) Context(ctx context.Context) (work context.Context, cancel conte
 }
 
 // workContext ends as its Context does, and has the values and the deadline of its caller's. It is no child
-// of that one: a context ends at once with its parent, and work must have been told of a release before that
-// is sent.
+// of the caller's: a context ends at once with its parent, and work must have been told of a release before
+// that is sent.
 type workContext struct {
 	context.Context
 	caller context.Context
@@ -93,7 +93,7 @@ type HeldError struct {
 	// and may be this owner if an earlier attempt of its own, whose answer was lost, turns out to have been
 	// written.
 	Record Record
-	// Superseded says that the token was another than Proposal.Base, whoever holds the lease.
+	// Superseded says that the token was another than Proposal.Base, whatever the holder.
 	Superseded bool
 	// RetryAfter is how long the holder may stay silent until it counts as gone, as seen from here, zero
 	// where that never happens. If it is this owner after a take-over: until it may use the lease.
@@ -131,10 +131,11 @@ type Proposal struct {
 	// Verdict is written together with the holder, in one conditional write. Nil: a plain lock, the last
 	// verdict stays. Acquire works on a copy, sorts its lists and fills in its Token.
 	Verdict *sbr.Verdict
-	// Base is the Record.Token that Verdict builds upon. Any other token in the store means that somebody was
-	// faster: Acquire answers a HeldError (Superseded) and nothing is written. Not used without a verdict.
+	// Base is the Record.Token that Verdict builds upon. Any other token in the store means that another
+	// party was faster: Acquire answers a HeldError (Superseded) and nothing is written. Not used without a
+	// verdict.
 	Base uint64
-	// BaseBy is who has written the verdict under Base, as far as that is known: a store that forgot may hold
+	// BaseBy is the writer of the verdict under Base, as far as that is known: a store that forgot may hold
 	// another verdict under that token, which counts as another token. Empty: not compared.
 	BaseBy string
 	// TakeOver names holders that may be replaced although they are alive: a former leader of one's own side.
@@ -143,10 +144,10 @@ type Proposal struct {
 	// and a Release frees the record only then (never, where HeartbeatTimeout is Infinite). It excludes For.
 	TakeOver []string
 	// Override replaces any holder, alive or not, and counts at once. It is for people and tools with that
-	// right, who see to it that the former holder has ended.
+	// right. They make sure that the former holder has ended.
 	Override bool
-	// Exclusive makes the lease single-entrant: whoever holds it already is refused like everybody else, this
-	// owner included.
+	// Exclusive makes the lease single-entrant: an Acquire is refused while any owner holds it, this one
+	// included.
 	Exclusive bool
 	// For is how long the grant lasts. Zero: as long as heartbeats go on. Infinite: until it is released. It
 	// must not exceed Settings.HeartbeatTimeout, since others wait no longer than that. Check turns false a

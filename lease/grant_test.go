@@ -84,8 +84,8 @@ func TestGrant_ReleaseLeavesALaterOneAlone(t *testing.T) {
 	})
 }
 
-// The release of an old grant waits for its turn while an Acquire is under way: what that one brings is not
-// its own.
+// The release of an old grant waits for its turn while an Acquire is under way: what the Acquire brings is
+// not the release's own.
 func TestGrant_ReleaseLeavesOneAloneThatIsUnderWay(t *testing.T) {
 	story(t, func(t *testing.T, w *world) {
 		released := make(chan error, 1)

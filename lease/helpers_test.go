@@ -94,7 +94,7 @@ func (w *world) unknown(l *lease.Lease) linear.Answer {
 	return out
 }
 
-// force frees the record whoever holds it.
+// force frees the record of any holder.
 func (w *world) force(l *lease.Lease, holder string) {
 	w.t.Helper()
 	_, _, err := l.ForceRelease(w.t.Context(), holder)

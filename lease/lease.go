@@ -23,13 +23,13 @@ type Options struct {
 	// OnWatch is called when a Watch is interrupted, with the reason, and with nil when it goes on. It must
 	// not block. May be nil.
 	OnWatch func(error)
-	// OnHeld is called by AcquireWait whenever it was told that somebody holds the lease, with what was told.
-	// It must not block. May be nil.
+	// OnHeld is called by AcquireWait with the record whenever an Acquire finds the lease held. It must not
+	// block. May be nil.
 	OnHeld func(Record)
 	// Use says what the lease is for, as an error names it ("the singleton mailer of payments"). One record
 	// serves one use: New refuses another one in this process (ErrInUse), until all leases of the first are
-	// closed. Several members of one use may live in one process. Empty: whoever calls knows that the record
-	// is its own.
+	// closed. Several members of one use may live in one process. Empty: the caller knows that the record is
+	// its own.
 	Use string
 	// Logger receives warnings (a record that went backwards, a lease lost). Nil: silence.
 	Logger *slog.Logger
@@ -142,9 +142,9 @@ func (l *Lease) Owner() string { return l.owner }
 // Settings returns the times in effect.
 func (l *Lease) Settings() Settings { return l.settings }
 
-// Check reports whether this owner certainly holds the lease at this moment. It never blocks and asks nobody:
-// it compares the clock with a deadline that ends before anybody else may take over, so it answers false also
-// when nothing told this process that it is over (a pause, a dead connection).
+// Check reports whether this owner certainly holds the lease at this moment. It never blocks and sends
+// nothing: it compares the clock with a deadline that ends before another party may take over, so it answers
+// false also when this process got no notice of the end (a pause, a dead connection).
 func (l *Lease) Check() bool {
 	g := l.holding.Load()
 	return g != nil && g.valid(l.clock.Now())
@@ -174,8 +174,8 @@ func (l *Lease) ValidUntil() (until time.Time, ok bool) {
 // Acquire tries once to get the lease, within ctx and OperationTimeout, and says truthfully what became of
 // it. Without an error it is granted, and this owner holds it; after a take-over it may not use it yet
 // (Proposal.TakeOver). A *HeldError says that for certain nothing was granted, and why. Any other error means
-// that nobody knows: the store may have granted, or may still, but for one that wraps ErrRefused: then
-// nothing was written. See OutcomeOf.
+// that the outcome is unknown: the store may have granted, or may still. But after an error that wraps
+// ErrRefused nothing was written. See OutcomeOf.
 //
 // It is re-entrant: a plain Acquire of a holder is granted at once and without a request; with a verdict or a
 // time, which must be recorded, it is a write. Concurrent plain calls share one attempt, all others queue up;
@@ -208,9 +208,9 @@ func (l *Lease) Release(ctx context.Context) error { return l.do(ctx, ReleaseOp{
 // with its next heartbeat, or by a running Watch at once; until then both may work, so make sure that it has
 // ended. Token and verdict stay.
 //
-// holder names who must hold the lease; empty: whoever does. was is the record as it stood, expired says that
-// its holder had been silent for its whole time already, as seen from here. The errors are those of Release:
-// ErrNotHeld if nobody holds it, or ErrOtherHolder. A lease that this Lease holds itself is released.
+// holder names the expected holder; empty: any holder. was is the record as it stood, expired says that its
+// holder had been silent for its whole time already, as seen from here. The errors are those of Release:
+// ErrNotHeld if it has no holder, or ErrOtherHolder. A lease that this Lease holds itself is released.
 func (l *Lease) ForceRelease(ctx context.Context, holder string) (was Record, expired bool, err error) {
 	f := l.do(ctx, ForceOp{holder})
 	return f.Snapshot.Record, f.Expired, f.Err
@@ -280,7 +280,7 @@ func (l *Lease) do(ctx context.Context, what any) finished {
 	}
 }
 
-// desert goes on with an operation that nobody waits for any more.
+// desert goes on with an operation whose caller does not wait any more.
 func (l *Lease) desert(op OpID, c *call) {
 	l.step(Cancel{Op: op, Cause: context.Canceled})
 	l.mu.Lock()
@@ -293,13 +293,13 @@ func (l *Lease) desert(op OpID, c *call) {
 	}
 }
 
-// step lets the machine take in an event, and does what it wants.
+// step lets the machine handle an event, and carries out its effects.
 func (l *Lease) step(e Event) (news *Record) {
 	now := l.clock.Now()
 	var notes []Note
 	l.mu.Lock()
 	effects := l.machine.Step(now, e)
-	l.holding.Store(l.machine.holding) // before anybody is told
+	l.holding.Store(l.machine.holding) // before any caller is told
 	for _, effect := range effects {
 		switch effect := effect.(type) {
 		case Send:
@@ -342,7 +342,7 @@ func (l *Lease) finish(f Finished) {
 	delete(l.calls, f.Op)
 }
 
-// send sends one request: on the caller's goroutine, where somebody waits for the operation. Called under mu.
+// send sends one request: on the caller's goroutine, where a caller waits for the operation. Called under mu.
 func (l *Lease) send(s Send) {
 	ctx, c := context.Background(), l.calls[s.Op]
 	if c != nil {

@@ -32,23 +32,23 @@ type Machine struct {
 	holding *validity
 	tenures uint64
 	// owedUntil is when a holder that the last write here has replaced, by Proposal.TakeOver, stops believing
-	// that it holds the lease. Until then this owner holds the record, so that nobody else gets it, and may
-	// not use it. See owe.
+	// that it holds the lease. Until then this owner holds the record, so that no other owner gets it, and
+	// may not use it. See owe.
 	owedUntil  time.Time
 	unresolved map[string]unresolvedGrant
 	gaveUp     uint64 // counts the changes to unresolved
 	freed      string // the last nonce whose grant a write that may have been committed has ended
 	tidying    tidying
 
-	// ops are all that are not finished, queue those that wait for their turn, active the one whose turn it
-	// is.
+	// ops are all that are not finished, queue those that wait for their turn, active the operation whose
+	// turn it is.
 	ops, queue []*operation
 	active     *operation
 	requests   map[RequestID]*request
 	sent       RequestID
 }
 
-// operation is one that is not finished.
+// operation is an unfinished operation.
 type operation struct {
 	id       OpID // zero: the machine's own
 	do       any  // as in Begin, or *beat, or undo
@@ -79,7 +79,7 @@ type operation struct {
 	sentAt  Version
 }
 
-// request is one that is under way.
+// request is a request under way.
 type request struct {
 	op   *operation
 	send Send
@@ -98,7 +98,7 @@ func NewMachine(owner string, s Settings, window time.Duration, backoff func(rep
 	}
 }
 
-// Step takes in what happens. It looks at its clock first: what is due is done whatever the event.
+// Step handles an event. It looks at its clock first: what is due is done whatever the event.
 func (m *Machine) Step(now time.Time, e Event) []Effect {
 	if now.After(m.now) {
 		m.now = now
@@ -346,7 +346,7 @@ func (m *Machine) failed(q *request, err error) {
 	case ReadOp:
 		ends = true
 	case *beat:
-		ends = inDoubt || !q.send.Write // else an earlier heartbeat whose answer was lost, an edit by somebody else, or the end
+		ends = inDoubt || !q.send.Write // else a heartbeat whose answer was lost, a foreign edit, or the end
 	case ReleaseOp, undo:
 		if inDoubt {
 			m.freed, op.freeing = q.send.Record.Nonce, true // it may have been committed
@@ -391,7 +391,7 @@ func (m *Machine) giveUpOn(op *operation, cause error) {
 	}
 }
 
-// abandon finishes an operation that nobody knows the fate of. begun is false if it never had its turn.
+// abandon finishes an operation with an unknown outcome. begun is false if it never had its turn.
 func (m *Machine) abandon(op *operation, err error, begun bool) {
 	switch op.do.(type) {
 	case AcquireOp:

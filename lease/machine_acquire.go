@@ -42,8 +42,8 @@ func (m *Machine) beginAcquire(op *operation, do AcquireOp) (goesOn bool) {
 	return op.cause != nil || !m.join(op)
 }
 
-// join makes a plain Acquire share the attempt of another one that waits for its turn: its first read, which
-// nobody has sent yet, is not older than the question.
+// join makes a plain Acquire share the attempt of an Acquire that waits for its turn: its first read, which
+// is not sent yet, is not older than the call.
 func (m *Machine) join(op *operation) bool {
 	if !op.attempt.proposal.plain() {
 		return false
@@ -57,7 +57,7 @@ func (m *Machine) join(op *operation) bool {
 	return false
 }
 
-// grantOf is the answer to who holds the lease by the record r.
+// grantOf is the answer to the holder by the record r.
 func (m *Machine) grantOf(r Record) Finished {
 	return Finished{Tenure: m.tenure.id, Snapshot: Snapshot{Record: r.clone()}}
 }
@@ -71,8 +71,8 @@ func (m *Machine) refusal(r Record, superseded bool, wait time.Duration) Finishe
 	return f
 }
 
-// answerFollowers answers all who have shared the attempt. A grant that is gone again, or a leader that ran
-// out of time, is no answer for somebody who has time left.
+// answerFollowers answers all calls that shared the attempt. A grant that is gone again, or a leader that ran
+// out of time, is no answer for a call that has time left.
 func (m *Machine) answerFollowers(op *operation, answer Finished) {
 	followers, err, held := op.followers, answer.Err, (*HeldError)(nil)
 	op.followers = nil
@@ -103,7 +103,7 @@ func final(err error) bool {
 	return errors.Is(err, ErrRefused) || errors.Is(err, ErrTokenSpent) || errors.Is(err, ErrClosed)
 }
 
-// present answers a holder who needs no request: a plain Acquire is granted, an exclusive one refused.
+// present answers a holder that needs no request: a plain Acquire is granted, an exclusive one refused.
 func (m *Machine) present(op *operation) (Finished, bool) {
 	p := &op.attempt.proposal
 	if !p.plain() && (p.Verdict != nil || !p.Exclusive || p.Override) || m.tenure == nil || !m.holding.live(m.now) {
@@ -164,7 +164,7 @@ func (m *Machine) tryAcquire(op *operation, s Snapshot, fresh bool) {
 		return
 	}
 	proposal := a.proposal
-	proposal.Exclusive = proposal.Exclusive && !m.isUnresolved(r) // what came late is nobody's
+	proposal.Exclusive = proposal.Exclusive && !m.isUnresolved(r) // no owner holds what came late
 	check, wait := m.rule(&proposal, s)
 	switch {
 	case check == mayTake:
@@ -181,7 +181,7 @@ func (m *Machine) tryAcquire(op *operation, s Snapshot, fresh bool) {
 	m.retry(op) // "for certain not" takes a state that was read for this attempt, and no write that may still be committed
 }
 
-// takeIt sends the one conditional write. If its fate is unknown the next try sends it again, for the same
+// takeIt sends the one conditional write. If its outcome is unknown the next try sends it again, for the same
 // version: only one of the two can win, and both are this attempt's.
 func (m *Machine) takeIt(op *operation, s Snapshot) {
 	a := &op.attempt
@@ -365,7 +365,7 @@ const (
 	superseded
 )
 
-// judge is the whole rule of who may replace whom. silent is for how long the record was seen unchanged from
+// judge is the whole rule of replacing a holder. silent is for how long the record was seen unchanged from
 // here, by the local clock; no time in the record is looked at.
 func judge(p *Proposal, r *Record, owner string, silent, patience time.Duration) proposalCheck {
 	switch {
@@ -425,17 +425,17 @@ func (m *Machine) silence(s Snapshot) (silent, patience time.Duration) {
 // A take-over replaces a holder that lives. Its verdict counts at once; but the former holder may believe in
 // its last heartbeat until its time is over, as observed from here, exactly as if it had crashed. Until then
 // three things hold, so that no two owners ever believe at once: Check is false, a plain Acquire of the new
-// holder is Held, and its Release leaves the record as it is, for the next one would not know of the one
-// before. Whoever takes over from the new holder waits out that one's time, which ends later.
+// holder is Held, and its Release leaves the record as it is, for the next holder would not know of the
+// former one. A take-over from the new holder waits out the new holder's time, which ends later.
 
-// owe notes, before a write of p that replaces s, until when somebody else may believe in s.
+// owe notes, before a write of p that replaces s, until when another owner may believe in s.
 func (m *Machine) owe(p *Proposal, s Snapshot) {
 	silent, patience := m.silence(s)
 	switch r := &s.Record; {
 	case r.Holder == m.owner && !p.Override: // what is owed stays owed
 	case r.Holder == "", p.Override, patience != Infinite && silent >= patience:
-		// A free record says that nobody believes in anything: it was not freed before. Override is an
-		// operator's word.
+		// A free record says that no owner believes that it holds the lease: it was not freed before.
+		// Override is an operator's word.
 		m.owedUntil = time.Time{}
 	default:
 		m.owedUntil = m.now.Add(patience - silent)

@@ -30,7 +30,7 @@ type tenure struct {
 	token uint64
 	terms terms
 	// beatAt is when the next heartbeat is due, zero for never: a grant for a fixed time is only watched
-	// over. beating is the one that is under way. doubt asks for one at once: something looks as if the lease
+	// over. beating is the heartbeat under way. doubt asks for one at once: something looks as if the lease
 	// were gone.
 	beatAt  time.Time
 	beating *operation
@@ -97,7 +97,7 @@ func (m *Machine) endTenure(reason error) {
 
 var errEnded = errors.New("lease: the lease is not held any more")
 
-// lose ends the tenure, which nobody here has asked for.
+// lose ends the tenure without a request from here.
 func (m *Machine) lose(reason error) {
 	m.warn("lease: lost", "token", m.tenure.token, "reason", reason)
 	m.endTenure(reason)
@@ -186,8 +186,8 @@ func (m *Machine) reschedule() {
 	t.beatAt = m.now.Add(max(min(wait, left), time.Millisecond))
 }
 
-// beatIfDue begins a heartbeat. It fails inside the window, which ends before anybody else may take over; at
-// its end the lease is lost, whether or not anybody said so.
+// beatIfDue begins a heartbeat. It fails inside the window, which ends before another owner may take over; at
+// its end the lease is lost, with or without a notice.
 func (m *Machine) beatIfDue() {
 	t := m.tenure
 	if t == nil || t.beating != nil || !t.doubt && (t.beatAt.IsZero() || m.now.Before(t.beatAt)) {
@@ -220,7 +220,7 @@ func (m *Machine) tryBeat(op *operation, do *beat, s Snapshot) {
 	}
 }
 
-// beaten schedules the heartbeat after one that has ended.
+// beaten schedules the next heartbeat after the last has ended.
 func (m *Machine) beaten(t *tenure, err error) {
 	t.beating = nil
 	if m.tenure != t {

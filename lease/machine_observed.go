@@ -24,7 +24,7 @@ type observedRecord struct {
 	mentioned map[warning]any
 }
 
-// warning is one that is given once for each cause.
+// warning is a warning that is given once for each cause.
 type warning uint8
 
 const (
@@ -42,8 +42,8 @@ func (k *observedRecord) first(w warning, cause any) bool {
 	return true
 }
 
-// heartbeatMark is what a holder changes with each heartbeat. The version is not part of it: anybody who
-// edits a label changes that.
+// heartbeatMark is what a holder changes with each heartbeat. The version is not part of it: an edit of a
+// label changes it.
 type heartbeatMark struct {
 	holder, nonce string
 	token         uint64
@@ -119,7 +119,7 @@ func (m *Machine) cached() (Snapshot, bool) {
 	return m.observed.reconcile(m.observed.snap), m.observed.have
 }
 
-// learn takes in the answer to a read. If nothing was learnt since it was sent, the answer is newer than what
+// learn handles the answer to a read. If nothing was learnt since it was sent, the answer is newer than what
 // is known, even if it looks older: then the store itself went backwards.
 func (m *Machine) learn(s Snapshot, q *request) Snapshot {
 	if q.gaveUp == m.gaveUp {
@@ -136,7 +136,7 @@ func (m *Machine) learn(s Snapshot, q *request) Snapshot {
 	return m.observed.reconcile(s)
 }
 
-// heard takes in what a watch reports. Reports may be late: what looks older than what is known is not
+// heard handles the report of a watch. Reports may be late: what looks older than what is known is not
 // believed.
 func (m *Machine) heard(s Snapshot) {
 	spent := s.Record.spent()
@@ -154,7 +154,7 @@ func (m *Machine) heard(s Snapshot) {
 	m.emit(News{m.observed.reconcile(s).Record})
 }
 
-// wrote takes in a successful write of one's own.
+// wrote handles a successful write of this Lease.
 func (m *Machine) wrote(s Snapshot) {
 	mine, known := m.unresolved[s.Record.Nonce]
 	clear(m.unresolved) // one version admits one write: all others that waited for theirs are dead
@@ -166,8 +166,8 @@ func (m *Machine) wrote(s Snapshot) {
 	} // else a watch has reported meanwhile what came after this write
 }
 
-// examine acts on a state that was just adopted: a grant that is gone, or one that came after its failure was
-// reported.
+// examine acts on a state that was just adopted: a grant that is gone, or a grant that came after its failure
+// was reported.
 func (m *Machine) examine(s Snapshot) {
 	r := &s.Record
 	m.warnOdd(r)

@@ -65,7 +65,7 @@ func (m *Machine) tryRelease(op *operation, s Snapshot, fresh bool) {
 		// An unanswered write for this very version may still be committed. Nothing can be released yet.
 		m.abandonRelease(op, errors.New("lease: an earlier attempt may still be granted"), true)
 	case op.freeing:
-		m.finish(op, Finished{}) // somebody else may have taken it since
+		m.finish(op, Finished{}) // another owner may have taken it since
 	case op.releasing != "":
 		m.finish(op, Finished{Err: fmt.Errorf("%w: %w", ErrNotHeld, ErrLost)})
 	default:
@@ -73,7 +73,7 @@ func (m *Machine) tryRelease(op *operation, s Snapshot, fresh bool) {
 	}
 }
 
-// free writes the record s, which stands under an unresolved grant, without its holder. From now on that one
+// free writes the record s, which stands under an unresolved grant, without its holder. From now on the grant
 // cannot be adopted any more: the write may be committed after it has failed.
 func (m *Machine) free(op *operation, s Snapshot) {
 	nonce := s.Record.Nonce
@@ -88,7 +88,7 @@ func freed(r Record, now time.Time) Record {
 	return r
 }
 
-// abandonRelease ends a release whose fate is not known. begun is false if nothing was sent for it.
+// abandonRelease ends a release with an unknown outcome. begun is false if nothing was sent for it.
 func (m *Machine) abandonRelease(op *operation, err error, begun bool) {
 	switch {
 	case !begun && len(m.unresolved) == 0 && errors.Is(err, ErrClosed):
@@ -112,7 +112,7 @@ func (m *Machine) giveUpFor(do ForceOp) {
 func (m *Machine) tryForce(op *operation, do ForceOp, s Snapshot) {
 	r := &s.Record
 	if op.sentAt != "" && s.Version != op.sentAt && (r.Holder != op.found.Holder || r.Token != op.found.Token) {
-		m.finish(op, Finished{}) // an unanswered write, or somebody else's: that grant is over
+		m.finish(op, Finished{}) // an unanswered write, or a foreign one: that grant is over
 		return
 	}
 	silent, patience := m.silence(s)

@@ -13,7 +13,7 @@ type Moved struct {
 	To string `json:"to"`
 	// Store is the Identity of that store.
 	Store string `json:"store"`
-	// At is when it moved, by the wall clock of whoever moved it.
+	// At is when it moved, by the wall clock of the mover.
 	At time.Time `json:"at"`
 	// Reserved says that the lease has not been here yet: a move to here has begun.
 	Reserved bool `json:"reserved,omitempty"`
@@ -67,9 +67,8 @@ var ErrNotMoved = errors.New("lease: not moved")
 // Why no two sides win, whatever members use whichever of the stores while it moves (promise S1):
 //
 //   - A Lease never learns the version of a record with a mark: neither a read nor a watch brings it one, and
-//     every write is conditional. So nobody but Move writes such a record, neither a verdict nor a heartbeat,
-//     a correction (Restore) or a leave in peace (Amend). What was sent on an older version meets its
-//     conflict.
+//     every write is conditional. So only Move writes such a record; no verdict, heartbeat, correction
+//     (Restore) or leave in peace (Amend) does. What was sent on an older version meets its conflict.
 //   - At every moment at most one of the two records is without a mark. The new one has it until step 3,
 //     which is written on the version of a reservation that was read before the seal was. So the old one was
 //     sealed while the new one was reserved; and it cannot have been opened since, which takes a seal of the
@@ -78,16 +77,16 @@ var ErrNotMoved = errors.New("lease: not moved")
 //     read, so a verdict is either before it, and copied, or refused. The chain of verdicts goes on in one
 //     line, and tokens go on growing.
 //   - Before step 1 the new store is as any wrong one: a member that uses it is suspended by the others'
-//     (rule 20), and whoever has written a verdict there makes step 1 fail.
+//     (rule 20), and a verdict written there makes step 1 fail.
 //
 // Why it has one holder (S3): the holder is copied. It confirms no heartbeat after the seal, and trusts its
-// last one for less than the time for which those who see the copy wait, from when they first see it, which
+// last one for less than the time for which the readers of the copy wait, from when they first see it, which
 // is after the seal.
 //
-// What it costs: between steps 2 and 3 nobody can write a verdict, and after it a member that uses the old
+// What it costs: between steps 2 and 3 no member can write a verdict, and after it a member that uses the old
 // store cannot; another one of its side can. A member does not start on a record with a mark. Where a hand,
-// or a backup, takes the seal away, all this is void: keep the old record until nobody is configured with it
-// any more.
+// or a backup, takes the seal away, all this is void: keep the old record until no member is configured with
+// it any more.
 //
 // Errors: ErrNotMoved, for certain with nothing more written; those of a Read, a Write or an Identity: call
 // it again.
@@ -150,11 +149,11 @@ func nextMove(old, fresh *Record, source, target Moved) (moveStep, error) {
 		return no("it has moved from %s to %s", source.To, old.Moved.To)
 	case old.Moved.Away() && !fresh.Moved.Away() && (fresh.used() || !old.used()):
 		return moveStep{done: true}, nil
-	case old.Moved.Reserved && !reserved: // both are where two moves of a lease that nobody has used have met: either may end
+	case old.Moved.Reserved && !reserved: // two moves of an unused lease have met: either may end
 		return no("it is on its way from %s to %s: end that move first", target.To, source.To)
 	case !reserved && !fresh.Moved.Away() && fresh.used():
 		return no("%s has a record of its own (token %d): is it in use? Delete it if it never was", target.To, fresh.Token)
-	case !reserved: // none, one that nobody has used, or one whose lease has come here
+	case !reserved: // no record, an unused one, or one whose lease has come here
 		source.Reserved = true
 		return moveStep{write: Record{Moved: source}}, nil
 	case old.Moved.Away() && !old.Moved.Reserved:
@@ -168,7 +167,7 @@ func nextMove(old, fresh *Record, source, target Moved) (moveStep, error) {
 	}
 }
 
-// used reports whether anybody has held the lease, or decided by it.
+// used reports whether the lease was ever held, or has a verdict.
 func (r *Record) used() bool { return highest(r) > 0 || r.Holder != "" }
 
 // mark says that a lease is at p.

@@ -105,7 +105,7 @@ func TestMove(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Somebody who watches while it moves is not told of a record that nobody may write.
+// A watch during the move does not report a record that no party may write.
 func TestMove_AWatchGoesSilent(t *testing.T) {
 	t.Parallel()
 	a, _, from, to := places(movedRecord, lease.Record{})

@@ -17,7 +17,7 @@ import (
 // it was doing, the first thing it is told is the truth. The same with a real process and a real SIGSTOP is
 // in lease/file.
 
-// paused is a party that can be made to stand still, and one that wants its lease.
+// paused is a party that can be paused, and another party that wants its lease.
 type paused struct {
 	*world
 	clock *machineClock

@@ -14,7 +14,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// What a record can say, whoever wrote it: never a panic, never a lock-out for longer than the local
+// What a record of any writer can say: never a panic, never a lock-out for longer than the local
 // heartbeat-timeout, and a line in the log for whatever is wrong. What the object of a Kubernetes lease can
 // say is in lease/kubernetes.
 
@@ -276,8 +276,8 @@ func (w *world) said(parts []string) {
 }
 
 // A store that forgets: the record is deleted, deleted and made anew by somebody, or put back from a backup.
-// For everybody who has seen the newest verdict the token never goes back and the survivors never grow; the
-// lease can be had again within the heartbeat-timeout; and the log says what has happened.
+// For every party that has seen the newest verdict the token never goes back and the survivors never grow;
+// the lease can be had again within the heartbeat-timeout; and the log says what has happened.
 
 // forgetting is a store that has gone through tokens 1 to 4: verdicts for a, b, c (1) and for a, b (3), plain
 // locks (2 and 4).
@@ -371,8 +371,8 @@ func TestPoison_AStoreThatForgets(t *testing.T) {
 	})
 }
 
-// The same while the lease is held: it is lost, with a reason, and had again by whoever held it, under a
-// larger token.
+// The same while the lease is held: it is lost, with a reason, and acquired again by its former holder, under
+// a larger token.
 func TestPoison_AStoreThatForgetsItsHolder(t *testing.T) {
 	eachForgetful(t, func(t *testing.T, c way, f *forgetting, b *lease.Lease, newest *sbr.Verdict) {
 		var lost losses
@@ -392,7 +392,7 @@ func TestPoison_AStoreThatForgetsItsHolder(t *testing.T) {
 	})
 }
 
-// Whoever watches is not shown the past.
+// A watch does not show the past.
 func TestPoison_AStoreThatForgetsUnderAWatch(t *testing.T) {
 	eachForgetful(t, func(t *testing.T, c way, f *forgetting, b *lease.Lease, newest *sbr.Verdict) {
 		seen, stop := watching(t, b)
@@ -413,7 +413,7 @@ func TestPoison_AStoreThatForgetsUnderAWatch(t *testing.T) {
 }
 
 // A party that knows nothing of what was forgotten takes what the store says. It learns better from the first
-// write of one that does, and from then on nothing brings the old verdict back.
+// write of a party that knows it, and from then on nothing brings the old verdict back.
 func TestPoison_WhoeverRemembersRepairsTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newForgetting(t)

@@ -134,7 +134,7 @@ type observer struct {
 	mu     sync.Mutex
 	alive  map[*linear.Client]*machineClock
 	broken []string
-	// holder is whom the record names, and sign when that was last written.
+	// holder is the record's holder, and sign when that was last written.
 	holder    string
 	sign      time.Time
 	takeovers int
@@ -169,7 +169,7 @@ func (o *observer) fail(format string, args ...any) {
 	o.broken = append(o.broken, fmt.Sprintf(format, args...))
 }
 
-// holders lists who says that it holds the lease. A paused process says nothing. Called under mu.
+// holders lists the owners that say that they hold the lease. A paused process says nothing. Called under mu.
 func (o *observer) holders() (who []string) {
 	for c, clock := range o.alive {
 		if !clock.frozen() && c.Check() {

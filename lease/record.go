@@ -17,7 +17,7 @@ import (
 )
 
 // The codec of a record, for all stores that keep text. A store that has columns of its own for some fields
-// embeds Document in a form of its own; one that has none keeps the text of MarshalRecord.
+// embeds Document in a form of its own; other stores keep the text of MarshalRecord.
 
 // Document is a record as JSON.
 type Document struct {
@@ -33,7 +33,7 @@ type Document struct {
 	Moved    Moved        `json:"moved,omitzero"`
 }
 
-// NewDocument returns the form in which r is kept. What text would change on the way is an error.
+// NewDocument returns the form in which r is kept. A value that text would change is an error.
 func NewDocument(r Record) (Document, error) {
 	if err := r.Validate(); err != nil {
 		return Document{}, err
@@ -48,7 +48,7 @@ func NewDocument(r Record) (Document, error) {
 	return d, nil
 }
 
-// Record returns the record, whoever wrote the document.
+// Record returns the record, whatever wrote the document.
 func (d *Document) Record() (Record, error) {
 	r := Record{
 		Holder: d.Holder, Token: d.Token, Nonce: d.Nonce,

@@ -19,12 +19,12 @@ type Spec struct {
 	// System is the name of the cluster, Name that of the lease, unsanitised: a backend makes of it what it
 	// can store. Open makes an empty Name "<system>-sbr".
 	System, Name string
-	// Owner is who will use the store: for backends that identify themselves to a server.
+	// Owner will use the store: for backends that identify themselves to a server.
 	Owner string
 	// Settings are the times of the lease, for a backend that bounds its requests. Open fills in the
 	// OperationTimeout.
 	Settings Settings
-	// Logger is told what a backend notices by itself. Nil: the one of its Factory.
+	// Logger gets what a backend notices by itself. Nil: the one of its Factory.
 	Logger *slog.Logger
 	// Decode fills a backend's own configuration struct from wherever it is kept (`yaml.Node.Decode` fits).
 	// Nil: there is none, the backend's defaults apply.

@@ -44,7 +44,7 @@ func TestRegister_MisusePanics(t *testing.T) {
 // anonymous is a store that does not say where its record is.
 type anonymous struct{ lease.Store }
 
-// incomparable is one that cannot even be compared.
+// incomparable is a type that cannot even be compared.
 type incomparable struct {
 	lease.Store
 	_ []int

@@ -18,7 +18,7 @@ var errWentBack = errors.New("lease: the store holds less than was read from it 
 // reports whether it is to be written. Holder, token and terms stay, and a holder's next heartbeat goes on
 // from there. It returns the record as it stands in the store then, amended or not.
 //
-// Errors: those of a Read or a Write, and a store that went backwards; after one that does not wrap
+// Errors: those of a Read or a Write, and a store that went backwards; after an error that does not wrap
 // ErrRefused the change may have been written, or may be yet.
 func (l *Lease) Amend(ctx context.Context, change func(*sbr.Verdict) bool) (Record, error) {
 	return l.change(ctx, Amendment(change))
@@ -43,10 +43,11 @@ func Amendment(change func(*sbr.Verdict) bool) ChangeOp {
 // Restore writes a verdict back into a store that went backwards (the record was deleted, or restored from a
 // backup), by one conditional write, if the store holds an older one or none when it is read. It returns the
 // record as it stands in the store then, restored or not: a verdict under the same token is never replaced.
-// Nobody holds a restored lease; a grant of this Lease under a token that the store forgot is lost.
+// A restored lease has no holder; a grant of this Lease under a token that the store forgot is lost.
 //
-// v must have been written once. If there was a newer one, those who know it write that back in turn. Errors:
-// those of a Read or a Write; after one that does not wrap ErrRefused the verdict may have been written.
+// v must have been written once. If there was a newer one, the members that know it write it back in turn.
+// Errors: those of a Read or a Write; after an error that does not wrap ErrRefused the verdict may have been
+// written.
 func (l *Lease) Restore(ctx context.Context, v sbr.Verdict) (Record, error) {
 	nonce := l.opts.Nonce()
 	r, err := l.change(ctx, Restoration(v, nonce))
@@ -80,12 +81,12 @@ func (l *Lease) change(ctx context.Context, op ChangeOp) (Record, error) {
 var ErrVerdictSpent = errors.New("lease: the last verdict has the largest token, so that no later one can follow it")
 
 // Reset repairs a record whose token cannot grow any more (ErrTokenSpent): an operator's act, with one
-// conditional write. The token becomes that of the last verdict, which stays, and nobody holds the lease. A
-// sound record is left as it is. forget drops the verdict as well, of a sound record, too: whoever starts
-// next is free; then the token grows by one, where it can.
+// conditional write. The token becomes that of the last verdict, which stays, and the lease has no holder. A
+// sound record is left as it is. forget drops the verdict as well, of a sound record, too: the next member
+// that starts is free; then the token grows by one, where it can.
 //
-// It is for a lease that no Lease is open on: one that has seen the larger token writes it back, or goes on
-// by a verdict that was forgotten. It returns the record as it was and as it is then, which are the same
+// It is for a lease that no Lease is open on: a Lease that has seen the larger token writes it back, or goes
+// on by a verdict that was forgotten. It returns the record as it was and as it is then, which are the same
 // where nothing had to be done. Errors: ErrVerdictSpent, those of a Read and a Write; after one of Write that
 // wraps neither ErrConflict nor ErrRefused the record may have been written.
 func Reset(ctx context.Context, s Store, forget bool) (before, after Record, err error) {

@@ -34,7 +34,7 @@ func TestAmend_IsNoSignOfLife(t *testing.T) {
 	})
 }
 
-// Leaves at the same moment are all there in the end, and who is listed already writes nothing.
+// Leaves at the same moment are all there in the end, and a listed member writes nothing.
 func TestAmend_AtTheSameMoment(t *testing.T) {
 	story(t, func(t *testing.T, w *world) {
 		names := []string{"a", "b", "c"}
@@ -219,7 +219,7 @@ func TestRestore(t *testing.T) {
 	})
 }
 
-// A verdict is not built on another verdict than the one that its writer knows, although both have one token.
+// A verdict is not built on another verdict than its writer knows, although both have one token.
 func TestRegress_AVerdictOverAnotherOneOfItsBaseToken(t *testing.T) {
 	story(t, func(t *testing.T, w *world) {
 		a, b := w.lease("a"), w.lease("b")

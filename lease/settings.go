@@ -74,9 +74,9 @@ func (s Settings) Interval() time.Duration {
 }
 
 // Window is how long a holder trusts one heartbeat, counted from the moment it was sent. It ends before
-// anybody else may take over: OperationTimeout (at most a quarter of HeartbeatTimeout) is left for whoever is
-// told late, and an eighth of HeartbeatTimeout for clocks that run at different rates. So it is always longer
-// than the heartbeat interval.
+// another party may take over: OperationTimeout (at most a quarter of HeartbeatTimeout) is left for whoever
+// is told late, and an eighth of HeartbeatTimeout for clocks that run at different rates. So it is always
+// longer than the heartbeat interval.
 func (s Settings) Window() time.Duration {
 	if s.HeartbeatTimeout == Infinite {
 		return Infinite
@@ -85,14 +85,14 @@ func (s Settings) Window() time.Duration {
 }
 
 // requestTime is how long one request may take of an operation that has so much time left: all of it but for
-// a tenth, so that a slow store is not taken for one that is away. If no answer comes, the tenth is for
+// a tenth, so that a slow store is not taken for an unreachable one. If no answer comes, the tenth is for
 // finding out what became of it.
 func (s Settings) requestTime(left time.Duration) time.Duration {
 	return max(min(left, s.OperationTimeout)*9/10, time.Millisecond)
 }
 
 // patience is how long a foreign holder must be silent before it may be replaced. The record's own word is
-// capped by the local setting, so that a poisoned record cannot lock everybody out.
+// capped by the local setting, so that a poisoned record cannot lock all parties out.
 func (s Settings) patience(recorded time.Duration) time.Duration {
 	if recorded <= 0 {
 		return s.HeartbeatTimeout

@@ -66,7 +66,8 @@ type Snapshot struct {
 // themselves.
 type Store interface {
 	// Read returns the present record. A record that does not exist is the zero Snapshot without an error.
-	// It must not answer from a cache that may be older than the latest write it has acknowledged to anybody.
+	// It must not answer from a cache that may be older than the latest write it has acknowledged to any
+	// client.
 	Read(ctx context.Context) (Snapshot, error)
 	// Write replaces the record if its version still is prev (empty: if it does not exist) and returns the
 	// new version. A Read must show the record as it was given; its times are whole milliseconds. ErrConflict
@@ -87,9 +88,9 @@ type Limiter interface {
 // Identified is a Store that can tell which store it is, so that members of one cluster find out that they
 // use different ones.
 type Identified interface {
-	// Identity returns one text to all who share the store, and another one to those who use another store,
-	// as far as that can be told. It stays the same for as long as the store exists, whatever becomes of the
-	// record. An error says that it is not known: that is no reason to take the store for another one.
+	// Identity returns one text to all users of one store, and another text to users of another store, as far
+	// as that can be told. It stays the same for as long as the store exists, whatever becomes of the record.
+	// An error says that it is not known: that is no reason to take the store for another one.
 	Identity(ctx context.Context) (string, error)
 }
 
@@ -97,10 +98,10 @@ type Identified interface {
 // different records never do.
 type Located interface{ Location() string }
 
-// Announcer is a Store that can show people, where they look at its record, what happens to those who share
-// it.
+// Announcer is a Store that can show people, where they look at its record, what happens to the members that
+// share it.
 type Announcer interface {
-	// Announce shows what happened, as one word (CamelCase) and as a sentence; warning says that somebody
+	// Announce shows what happened, as one word (CamelCase) and as a sentence; warning says that an operator
 	// should look. What fails is lost, and changes nothing else. An error that wraps ErrRefused says that
 	// this user may not.
 	Announce(ctx context.Context, reason, text string, warning bool) error
@@ -110,12 +111,12 @@ type Announcer interface {
 type Watcher interface {
 	// Watch opens one stream: it calls fn, one call at a time, with the present record and again after each
 	// change. A record that does not exist need not be reported at the start; a deletion is a change, to the
-	// zero Snapshot. It may skip intermediate states, or tell one twice, but does not end on an old one.
+	// zero Snapshot. It may skip intermediate states, or report one twice, but does not end on an old one.
 	//
-	// It returns when the stream ends, as each one may: nil, or why. Whoever wants more of it opens another
-	// one: see Follow. An error that wraps ErrRefused says that this user may not watch, one that wraps
-	// errors.ErrUnsupported that nobody can. An error with a method RetryAfter() time.Duration says for how
-	// long the server wants to be left alone.
+	// It returns when the stream ends, as each one may: nil, or why. To go on, open another one: see Follow.
+	// An error that wraps ErrRefused says that this user may not watch, one that wraps errors.ErrUnsupported
+	// that no user can. An error with a method RetryAfter() time.Duration says for how long the server wants
+	// to be left alone.
 	Watch(ctx context.Context, fn func(Snapshot)) error
 }
 
@@ -168,7 +169,7 @@ func (r Record) clone() Record {
 func (s Snapshot) clone() Snapshot { return Snapshot{s.Record.clone(), s.Version} }
 
 // newest returns the later of two verdicts. Of two with one token, which only a store that forgot can bring
-// about, it is b, the one that was read last.
+// about, it is b, which was read last.
 func newest(a, b *sbr.Verdict) *sbr.Verdict {
 	if a == nil || (b != nil && b.Token >= a.Token) {
 		return b

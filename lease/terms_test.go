@@ -244,8 +244,8 @@ func onlyOne(t *testing.T, d time.Duration, parties ...*lease.Lease) {
 	}
 }
 
-// S3 across a take-over: the new holder may work once the time of the one that it has replaced is over,
-// whatever comes in between.
+// S3 across a take-over: the new holder may work once the time of the replaced holder is over, whatever comes
+// in between.
 func TestTakeOver_OneHolderAtATime(t *testing.T) {
 	for name, then := range map[string]func(t *testing.T, w *world, b, c *lease.Lease){
 		"nothing":         func(*testing.T, *world, *lease.Lease, *lease.Lease) {},

@@ -10,9 +10,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// AcquireWait is Acquire, repeated until it is granted or ctx ends: while somebody holds the lease it watches
-// the record and tries again when the lease becomes free, or its holder has been silent for too long. Who of
-// many waits is next is open.
+// AcquireWait is Acquire, repeated until it is granted or ctx ends: while the lease is held it watches the
+// record and tries again when the lease becomes free, or its holder has been silent for too long. The order
+// of several waiting calls is open.
 //
 // The error wraps that of the last Acquire, and ctx's cause if that has ended the waiting. Where another try
 // would end the same way it returns at once: superseded, ErrTooLarge, ErrTokenSpent, ErrClosed, an impossible
@@ -55,7 +55,7 @@ func (l *Lease) AcquireWait(ctx context.Context, p Proposal) (*Grant, error) {
 	}
 }
 
-// tellHeld tells who holds the lease, by the error of an Acquire.
+// tellHeld reports the holder of the lease, by the error of an Acquire.
 func (l *Lease) tellHeld(err error) {
 	if held, ok := errors.AsType[*HeldError](err); ok && l.opts.OnHeld != nil {
 		l.opts.OnHeld(held.Record)
@@ -70,7 +70,7 @@ func isFutile(err error) bool {
 }
 
 // untilFree returns when another Acquire is worth while: when nothing that is known speaks against it. That
-// takes at most a heartbeat interval, so that nobody waits for ever on a watch that stands still.
+// takes at most a heartbeat interval, so that a stalled watch does not block it for ever.
 func (l *Lease) untilFree(ctx context.Context, p *Proposal, changed <-chan struct{}) error {
 	for {
 		now := l.clock.Now()

@@ -35,7 +35,7 @@ func (p Pace) filled() Pace {
 	return p
 }
 
-// longestPostponement bounds what a server may ask for: nobody is blind for longer.
+// longestPostponement bounds what a server may ask for: no watch is down for longer.
 const longestPostponement = time.Minute
 
 var errBehind = errors.New("lease: the stream is behind the store")
@@ -43,7 +43,7 @@ var errBehind = errors.New("lease: the stream is behind the store")
 // Follow calls fn, one call at a time, with the present state of the store and after each change, until ctx
 // ends; it returns the cause of that. This is the one watch loop for all stores: it opens the store's stream
 // again whenever that ends, reads beside it, and reads alone where there is none. A server that asks for
-// patience gets it. Intermediate states may be skipped; a state may be told twice.
+// patience gets it. Intermediate states may be skipped; a state may be reported twice.
 func Follow(ctx context.Context, s Store, p Pace, log *slog.Logger, fn func(Snapshot)) error {
 	f := follower{turn: make(chan struct{}, 1), store: s, pace: p.filled(), clock: SystemClock(), fn: fn}
 	f.log = cmp.Or(log, slog.New(slog.DiscardHandler))
@@ -69,14 +69,13 @@ type follower struct {
 	hear func(Snapshot) (Snapshot, bool)
 	fn   func(Snapshot)
 
-	// turn is taken by who reads or changes what is below, also while fn is called, which may take its time:
-	// so no mutex.
+	// turn guards the fields below, also while fn is called, which may take its time: so no mutex.
 	turn chan struct{}
-	// last is what was told last, valid if told. count counts.
+	// last is what was reported last, valid if told. count counts.
 	last  Snapshot
 	told  bool
 	count int
-	// streamed is the state that the open stream has told last; heard is false if none.
+	// streamed is the last state of the open stream; heard is false if none.
 	streamed Version
 	heard    bool
 	reported string
@@ -219,7 +218,7 @@ func (f *follower) alone(ctx context.Context, wait, quiet time.Duration) error {
 	}
 }
 
-// look reads and tells. A read that the stream has overtaken is not told: what was told last is as new, or
+// look reads and tells. A read that the stream has overtaken is not reported: the last report is as new, or
 // the record is gone, and nothing says whether what the read shows came before that.
 func (f *follower) look(ctx context.Context) (Snapshot, error) {
 	f.turn <- struct{}{}

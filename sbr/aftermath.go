@@ -8,7 +8,7 @@ import (
 // removeBackups is how many rounds the others leave to the leader before they remove downed members.
 const removeBackups = 3
 
-// tellVerdict passes the verdict on to everybody on this side, downed members included.
+// tellVerdict sends the verdict to all members on this side, downed members included.
 func (r *Resolver) tellVerdict() {
 	r.tell(r.ids(func(m *Member) bool { return m.ID != r.self && r.hears(m) }))
 }
@@ -53,8 +53,8 @@ func (r *Resolver) removeDue() time.Duration {
 	return r.now + time.Duration(rank+removeBackups)*r.cfg.RemoveRetry
 }
 
-// removeDowned removes downed members that are gone for good, and tells those that knock again what was
-// decided. One that cannot be removed may be alive behind others: it is told as well.
+// removeDowned removes downed members that are gone for good, and sends the verdict to members that try to
+// rejoin. A downed member that cannot be removed may be alive behind others: it gets the verdict too.
 func (r *Resolver) removeDowned() {
 	r.removeAt = r.removeDue()
 	if r.downed == 0 {
@@ -90,7 +90,7 @@ func (r *Resolver) removeDowned() {
 }
 
 // release gives the lease back once every downed member was removed and release-after has passed. The verdict
-// stays in it, so a loser that comes later still reads its fate.
+// stays in it, so a downed member that comes later still reads it.
 func (r *Resolver) release() {
 	switch {
 	case !r.holding || r.race != nil || r.awaitsRemovals():

@@ -47,9 +47,9 @@ func (c *Config) RemovalMargin() time.Duration {
 // numbers.
 var errAutoAlone = errors.New("stable-after is auto: it must be a duration, because the strategy needs no lease")
 
-// measure takes the size of the cluster from a settled view: one in which nobody is unreachable and nothing
-// is asked. While this member is suspended the size stays as it was, so that a cut does not move the deadline
-// that decides it. A member that is not armed has no settled view yet: it counts everybody it knows of.
+// measure takes the size of the cluster from a settled view: no member is unreachable and no check is under
+// way. While this member is suspended the size stays as it was, so that a cut does not move the deadline that
+// decides it. A member that is not armed has no settled view yet: it counts every member that it knows.
 //
 // Two sides of a cut may know different sizes, for as long as a join or a leave takes to spread, and decide
 // that much apart. The lease makes that safe: one of them writes the verdict, whichever comes first. All that
@@ -71,9 +71,9 @@ func (r *Resolver) measure() {
 // stableAfter is stable-after in force: how long the view must not have changed before this member decides.
 func (r *Resolver) stableAfter() time.Duration { return r.stable }
 
-// leaseDeadline is how long a side tries to learn the lease's fate. Under Auto a side decides sooner, and so
-// does one that tries in vain: stable-after, but long enough for two tries that time out, and never more than
-// LeaseDeadline.
+// leaseDeadline is how long a side tries to learn the state of the lease. Under Auto a side decides sooner,
+// and so does a side that gets no answer: stable-after, but long enough for two tries that time out, and
+// never more than LeaseDeadline.
 func (r *Resolver) leaseDeadline() time.Duration {
 	if r.cfg.StableAfter == Auto {
 		return min(r.cfg.LeaseDeadline, max(r.stable, 2*r.cfg.LeaseTimeout+r.cfg.LeaseRetry))

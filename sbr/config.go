@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// UnknownPolicy says what a side does when none of it can learn the fate of the lease before the deadline.
+// UnknownPolicy says what a side does when none of it can learn the state of the lease before the deadline.
 type UnknownPolicy uint8
 
 // The policies of the key when-lease-unknown.
@@ -29,13 +29,13 @@ func (p UnknownPolicy) String() string {
 // Start from DefaultConfig; the zero Config does not validate.
 type Config struct {
 	// StableAfter is how long the view must not have changed before a decision. Zero decides at once. Auto:
-	// what StableFor says of the number of members while nobody was unreachable; for strategies with a lease
-	// only.
+	// what StableFor returns for the number of members while no member was unreachable. For strategies with a
+	// lease only.
 	StableAfter time.Duration
 	// StableFor is what Auto means in a cluster of so many members. It must be the same function at all
 	// members, and must not shrink as the cluster grows. Needed with Auto only; see timing.StableFor.
 	StableFor func(members int) time.Duration
-	// DownAllWhenUnstable downs everybody when the view keeps changing for StableAfter plus this long. 0:
+	// DownAllWhenUnstable downs all members when the view keeps changing for StableAfter plus this long. 0:
 	// off. Auto: UnstableAfter.
 	DownAllWhenUnstable time.Duration
 	// DownAllWhenIndirectlyConnected turns a decision that downs indirectly connected members into down-all
@@ -51,7 +51,8 @@ type Config struct {
 	WhenLeaseUnknown UnknownPolicy
 	// SuspendTimeout bounds UnknownSuspend.
 	SuspendTimeout time.Duration
-	// LeaseDeadline is how long a side tries to learn the lease's fate. It must be longer than LeaseTimeout.
+	// LeaseDeadline is how long a side tries to learn the state of the lease. It must be longer than
+	// LeaseTimeout.
 	LeaseDeadline time.Duration
 	// LeaseTimeout bounds one attempt (lease-operation-timeout).
 	LeaseTimeout time.Duration
@@ -61,7 +62,8 @@ type Config struct {
 	// (heartbeat-interval).
 	HolderRetry time.Duration
 	// Watched lets the driver report each change of the lease (LeaseObserved). Where it does not, a loser
-	// learns its fate when it asks or is told, and the first members read the lease every StableAfter.
+	// learns its standing when it asks or receives the verdict, and the first members read the lease every
+	// StableAfter.
 	Watched bool
 	// RemoveRetry is the pause between two attempts to remove members that were downed but are still listed.
 	RemoveRetry time.Duration

@@ -6,17 +6,17 @@ import "time"
 // (design rule 18). The deadline of a side that cannot reach it runs from the first of the tries in a row
 // that failed, and not from the decision: by then the winners may have decided.
 //
-// The leader of a side reads the store. While that fails it asks more and more of the others, each of which
-// reads once; one that has an answer says so, and does not wait for its turn to race. So a side is out of
-// contact only when nobody of it has contact, and every member was either asked, or tries once before it
-// obeys the order to go down (lastChance). Requests and answers that are lost can cost the leader, which has
-// no contact, but never the side. A try that is under way when the deadline is over makes room for a last
+// The leader of a side reads the store. While that fails the leader asks more and more members, each of which
+// reads once. A member that has an answer reports it, and does not wait for its turn to race. So a side is
+// out of contact only when no member of it has contact, and every member was either asked, or tries once
+// before it obeys a down order (lastChance). Requests and answers that are lost can cost the leader, which
+// has no contact, but never the side. A try that is under way when the deadline is over makes room for a last
 // one, so that the side is given up for a silence that has lasted for all of the deadline, and known to be
 // before stable-after is over where that is longer than the deadline and one operation. While the store is
 // silent a race reads before it writes: a read without an answer decides nothing later, but a write has to be
-// waited for past the deadline, because it may be granted late. Only tries of this process since it last
-// stood still count, so a pause is no silence. The promises about what is safe do not rest on any of this:
-// whoever goes down for want of the store could have done so at any time.
+// waited for past the deadline, because it may be granted late. Only tries of this process since its last
+// pause count, so a pause is no silence. The promises about what is safe do not rest on any of this: a member
+// that is downed because the store does not answer could have been downed at any time.
 type contact struct {
 	attempt   // the read
 	began     time.Duration
@@ -26,9 +26,9 @@ type contact struct {
 	heard     bool          // the last try had an answer
 	wanted    bool          // this member was asked, and has not read since
 	standsIn  bool          // it was asked: if it has contact it races without waiting for its turn
-	asker     ID            // whom it tells that it has contact
+	asker     ID            // the member that is told of the contact
 	asked     int           // how many others it asked
-	others    bool          // one of them has said that it has contact
+	others    bool          // another member has reported contact
 	othersAt  time.Duration // when that was
 	lastError string
 }
@@ -86,7 +86,7 @@ func (r *Resolver) contactRead(err string) {
 	}
 }
 
-// othersHaveContact follows the word of a member that was asked: the deadline begins anew.
+// othersHaveContact follows the report of a member that was asked: the deadline begins anew.
 func (r *Resolver) othersHaveContact() {
 	r.contact.others, r.contact.othersAt = true, r.now
 	if rc := r.race; rc != nil && rc.target == "" && rc.deadline != 0 {
@@ -107,15 +107,15 @@ func (r *Resolver) readFailed(why string) {
 	}
 	others, more := r.reachable(), 2*c.asked+1
 	if c.others && r.now-c.othersAt <= 2*(r.cfg.LeaseTimeout+r.cfg.LeaseRetry) {
-		more = max(c.asked, 1) // those who were asked are enough
+		more = max(c.asked, 1) // the members that were asked are enough
 	}
 	if c.asked = min(more, len(others)); c.asked > 0 {
 		r.emit(AskToRace{Targets: others[:c.asked], Suspects: r.undecided()})
 	}
 }
 
-// isSilent reports whether the store has failed every try up to the moment at. Where none failed for a while
-// nobody knows.
+// isSilent reports whether the store has failed every try up to the moment at. If no try failed for a while,
+// the state is unknown: false.
 func (r *Resolver) isSilent(at time.Duration) bool {
 	return r.contact.silent && at-r.contact.failedAt <= 2*(r.cfg.LeaseTimeout+r.cfg.LeaseRetry)
 }
@@ -134,7 +134,7 @@ func (r *Resolver) silenceOver() time.Duration {
 
 // resumeSilence starts a race in the middle of the silence of the store. If its deadline is over, there is
 // only the time left in which the last try has its answer, or a member that was asked and has contact wins,
-// and tells.
+// and reports it.
 func (r *Resolver) resumeSilence() {
 	rc, c, over := r.race, &r.contact, r.silenceOver()
 	if over == never {

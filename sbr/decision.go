@@ -79,8 +79,8 @@ type Choice struct {
 	Delay time.Duration
 	// Minority says that Self is on the smaller side.
 	Minority bool
-	// Group is who stays, where the strategy keeps the largest group of a cut that is not clean; nil
-	// otherwise.
+	// Group are the members that stay, where the strategy keeps the largest group of a cut that is not clean;
+	// nil otherwise.
 	Group *Group
 	// Reason is one sentence without a full stop, in words and counts.
 	Reason string
@@ -88,7 +88,7 @@ type Choice struct {
 
 // Strategy decides which side of a partition stays up.
 // Decide must be pure and total: the same view gives the same choice, and no view makes it panic.
-// An empty Kind (None) keeps everybody. Implementations are safe for concurrent use.
+// An empty Kind (None) keeps all members. Implementations are safe for concurrent use.
 type Strategy interface {
 	Decide(v *View) Choice
 }
@@ -105,7 +105,7 @@ type Decision struct {
 // Off is the threshold of Decide that never turns a decision about indirectly connected members into DownAll.
 const Off = 1.0
 
-// Decide asks the strategy about v and works out whom the answer downs.
+// Decide asks the strategy about v and works out which members the answer downs.
 //
 // Members that are indirectly connected are looked at twice, as the reference does: a choice about them is
 // widened by what the strategy says of the clean partition that remains without them. If it would then down
@@ -155,7 +155,7 @@ func (d Decision) Reversed(v *View, threshold float64) Decision {
 }
 
 // safeguard turns a decision that downs too large a share of the base members into DownAll (akka-core#32862).
-// A decision that downs nobody stays what it is, whatever the threshold (design deviation 7).
+// A decision that downs no member stays as it is, whatever the threshold (design deviation 7).
 func (v *View) safeguard(d *Decision, threshold float64) {
 	here, there := v.Count("")
 	base := here.Base() + there.Base()

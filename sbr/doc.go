@@ -12,16 +12,16 @@
 // # Guarantees
 //
 //   - With a strategy that needs the lease, a verdict is proposed only by a member that stands in the last
-//     one, over exactly that one, and its survivors are survivors of the last one or members that had read it
-//     when they started. Over a store with compare-and-swap, no two sides that were ever downed by each other
-//     both go on, whatever is lost, late, paused or crashed.
+//     verdict, over exactly that verdict. Its survivors are survivors of the last verdict, or members that
+//     had read it when they started. Over a store with compare-and-swap, no two sides that were ever downed
+//     by each other both go on, whatever is lost, late, paused or crashed.
 //   - An incarnation that a known verdict leaves out goes down at the next step, for good; nothing makes it a
 //     member again.
 //   - An unknown outcome is never treated as granted, nor as denied: it is retried inside
 //     Config.LeaseDeadline.
-//   - Nothing is written to the lease while nobody is unreachable, but for the release of an earlier one. It
-//     is read once after arming, and during and after a check (a pause, a heal), because a verdict may have
-//     been written that nobody here knows.
+//   - While no member is unreachable nothing is written to the lease, but for its release. The lease is read
+//     once after arming, and during and after a check (a pause, a heal), because it may have a verdict that
+//     no member here knows.
 //   - Every decision comes with one sentence that explains it.
 //
 // # Non-guarantees
@@ -31,11 +31,11 @@
 //   - Strategies without a lease decide by counting: sides that see different members, or decide at different
 //     times, may both stay.
 //   - A write that was committed but whose answer was lost, followed by the loss of the store for the whole
-//     winning side, leaves nobody under WhenLeaseUnknown: down. UnknownSuspend waits instead.
+//     winning side, leaves no survivor under WhenLeaseUnknown: down. UnknownSuspend waits instead.
 //   - Without a watch of the lease, a write that was committed long after its sender gave it up is found by
 //     the next race or check, not at once.
-//   - Two groups that never heard of each other, because whoever knew both left without a decision, are two
-//     clusters.
+//   - Two groups that never knew of each other, because the members that knew both left without a decision,
+//     are two clusters.
 //
 // # Assumptions
 //

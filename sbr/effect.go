@@ -21,8 +21,8 @@ type (
 	}
 
 	// RestoreVerdict asks to write a verdict back into a store that went backwards: by one conditional write,
-	// if it holds an older one or none. The holder is nobody then. Answer with LeaseRead: what the store
-	// holds.
+	// if the store holds an older verdict or none. The lease has no holder then. Answer with LeaseRead: what
+	// the store holds.
 	RestoreVerdict struct {
 		Attempt uint64
 		Verdict Verdict

@@ -8,8 +8,8 @@ type Event interface{ apply(r *Resolver) }
 // The events.
 type (
 	// MemberSeen says that a member exists, with its newest facts. Status is what the cluster reports: Up for
-	// an alive member (it stays Joining here until it was seen while nobody was unreachable), Joining for one
-	// that takes no part (yet): it is no suspect, and moves no deadline; Leaving, Exiting or Down.
+	// an alive member (it stays Joining here until it was seen while no member was unreachable), Joining for
+	// a member that takes no part (yet): it is no suspect, and moves no deadline; Leaving, Exiting or Down.
 	// Unreachable is ignored: that is Reachability's business.
 	MemberSeen struct{ Member Member }
 
@@ -31,7 +31,7 @@ type (
 		Unreachable bool
 	}
 
-	// Observations replaces what is known of who cannot reach whom.
+	// Observations replaces all known reports that a member cannot reach another one.
 	Observations struct {
 		Reports []Report
 		SeenBy  []ID
@@ -63,7 +63,7 @@ type (
 		Done    bool
 	}
 
-	// Told is a verdict that another member passed on.
+	// Told is a verdict that another member sent.
 	Told struct {
 		From    ID
 		Verdict Verdict
@@ -85,8 +85,9 @@ type (
 		Contact  bool
 	}
 
-	// Cleared says that another member, which knows of verdicts up to Token, sees nothing against this one.
-	// One that is Unsure stood still itself, and does not know its own fate yet. Suspects are as in Asked.
+	// Cleared says that another member, which knows of verdicts up to Token, knows no verdict against this
+	// one. An Unsure sender was paused itself, and does not know its own standing yet. Suspects are as in
+	// Asked.
 	Cleared struct {
 		From     ID
 		Token    uint64
@@ -94,7 +95,7 @@ type (
 		Suspects []ID
 	}
 
-	// DownRequested is an operator's word: the member goes down. Reason may be empty. AnswerDownRequest
+	// DownRequested is an operator's request to down the member. Reason may be empty. AnswerDownRequest
 	// answers.
 	DownRequested struct {
 		ID     ID
@@ -139,7 +140,7 @@ type Outcome uint8
 
 // The outcomes. The zero value is Unknown.
 const (
-	// Unknown: nobody can tell yet. It is never read as Granted.
+	// Unknown: the outcome is not known yet. It is never read as Granted.
 	Unknown Outcome = iota
 	// Granted: this member holds the lease and the store holds its verdict.
 	Granted

@@ -6,13 +6,12 @@ import (
 	"slices"
 )
 
-// Group is who stays where a cut is not clean (design rule 17): of the members that are heard, a largest set
-// of which no report says that one cannot reach another. The largest is the one with the most counted members
-// that have the role, then the one with the most members; of equal ones it is the one with the lowest
-// addresses. All lists are in address order.
+// Group are the members that stay where a cut is not clean (design rule 17): a largest set of heard members
+// without a report that one cannot reach another. The largest set has the most counted members with the role,
+// then the most members, then the lowest addresses. All lists are in address order.
 type Group struct {
-	// Members stay, Heard are those that were weighed: this member, those that it reaches, and those whose
-	// reports arrive here although it does not.
+	// Members stay. Heard are the candidates: this member, the members that it reaches, and the unreachable
+	// members whose reports arrive here.
 	Members, Heard []ID
 	// Broken are the links between two heard members that a report says are broken, each once.
 	Broken [][2]ID
@@ -104,7 +103,7 @@ func (v *View) heard(place map[ID]int) (heard places, disputed, within bool) {
 	})
 }
 
-// observers are the members that report somebody.
+// observers are the members that report a member.
 func (v *View) observers(place map[ID]int) places {
 	observers := make(places, len(v.Members))
 	for i, r := range v.Reports {
@@ -257,8 +256,9 @@ func (s *search) branch(rest, chosen bitset, weight int) {
 	}
 }
 
-// reduce chooses the members that some best set surely has: those near none, or near a single one that is
-// worth no more. It returns the weight then, and the member that is near the most others; -1: nobody is left.
+// reduce chooses the members that some best set surely has: those near no other, or near a single member that
+// weighs no more. It returns the new weight, and the member that is near the most others; -1: no member is
+// left.
 func (s *search) reduce(rest, chosen bitset, weight int) (pick, total int) {
 	for {
 		pick, most, again := -1, -1, false

@@ -23,11 +23,11 @@ func (v *View) IndirectlyConnected() (ids []ID) {
 	return ids
 }
 
-// indirect are the indirectly connected members, by the two rules of the reference; zero: nobody is.
+// indirect are the indirectly connected members, by the two rules of the reference; zero: there are none.
 type indirect struct {
-	crossed places // who reports somebody and is reported
+	crossed places // members that report a member and are reported
 	bridged places // both ends of each report whose subject shares our view
-	members places // who is one or the other
+	members places // members that are crossed or bridged
 	links   []link
 }
 
@@ -71,7 +71,7 @@ func (v *View) indirect() (in indirect) {
 	return in
 }
 
-// mayBeIndirect reports whether anybody is reported who reports, or shares this view: nobody is in a clean
+// mayBeIndirect reports whether a reported member also reports, or shares this view: none does in a clean
 // cut.
 func (v *View) mayBeIndirect(place map[ID]int) bool {
 	speak := v.observers(place)
@@ -87,7 +87,8 @@ func (v *View) mayBeIndirect(place map[ID]int) bool {
 }
 
 // secondPass asks the strategy about what is left of the unreachability without the indirectly connected
-// members, and returns them and whom the answer downs. ok is false when it speaks of such members again.
+// members, and returns them and the members that the answer downs. ok is false when the answer is about such
+// members again.
 func (v *View) secondPass(s Strategy) (down places, ok bool) {
 	in := v.indirect()
 	if !v.unreachableBeside(in.members) {
@@ -114,8 +115,8 @@ func (v *View) unreachableBeside(in places) bool {
 	return false
 }
 
-// without returns the view in which only the subjects of clean reports are unreachable, and the members that
-// are although nobody reports them: for those our own word is all there is.
+// without returns the view in which only the subjects of clean reports are unreachable, and the unreachable
+// members that no member reports: for those this member's view is the only source.
 func (v *View) without(in *indirect) View {
 	rest := View{Self: v.Self, Members: slices.Clone(v.Members), SeenBy: v.SeenBy, index: v.index}
 	for i := range rest.Members {

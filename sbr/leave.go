@@ -2,19 +2,19 @@ package sbr
 
 import "slices"
 
-// A leave in peace is recorded beside the verdict (design rule 22), so that nobody who starts later waits for
-// a member that said goodbye. A member that cannot reach another one does not record its leave: it may know
-// less of the cluster than those it cannot reach.
+// A leave in peace is recorded beside the verdict (design rule 22), so that a new member does not wait for a
+// member that has left. A member that cannot reach another one does not record its leave: it may know less of
+// the cluster than the unreachable members.
 
 // maxOtherLeft bounds the members in Verdict.Left that were neither survivors nor heirs. They are there for
 // leaves at the same moment: the last of those that remain must not hand the record to a member that has just
 // left as well.
 const maxOtherLeft = 64
 
-// Remaining lists the members that stand for the cluster which the verdict has left: whoever starts has to
-// find one of them, or a member that has. They are the survivors, or the heirs once the last survivor has
-// left; without those that have left. Nobody remains when the last one left and nobody was here: then the
-// cluster has ended, and whoever inherits the record first begins it anew.
+// Remaining lists the members that stand for the cluster which the verdict has left: a new member has to find
+// one of them, or a member that has. They are the survivors, or the heirs once the last survivor has left;
+// without those that have left. None remains when the last one left and no member was here: then the cluster
+// has ended, and the first member that inherits the record begins it anew.
 func (v *Verdict) Remaining() []ID {
 	all := v.Survivors
 	if len(v.Heirs) > 0 {
@@ -33,8 +33,8 @@ func without(ids, others []ID) (rest []ID) {
 	return rest
 }
 
-// Leave records that members have left in peace, and hands the record to the members that are here if nobody
-// remains else. It reports whether that changed anything.
+// Leave records that members have left in peace, and hands the record to the members that are here if no
+// other member remains. It reports whether that changed anything.
 func (v *Verdict) Leave(gone, here []ID) (changed bool) {
 	for _, id := range gone {
 		if !slices.Contains(v.Left, id) {
@@ -59,7 +59,7 @@ func (v *Verdict) Leave(gone, here []ID) (changed bool) {
 	return changed
 }
 
-// Inherit hands the record to the members that are here, if nobody remains. It reports whether it did.
+// Inherit hands the record to the members that are here, if no member remains. It reports whether it did.
 func (v *Verdict) Inherit(here []ID) bool {
 	if v.Token == 0 || v.Partial || len(v.Remaining()) > 0 {
 		return false
@@ -73,8 +73,8 @@ func (v *Verdict) Inherit(here []ID) bool {
 	return true
 }
 
-// Succeed is the verdict by which an operator begins a new cluster, of the members that are here, when
-// everybody who remained of the old one has ended for good.
+// Succeed is the verdict by which an operator begins a new cluster, of the members that are here, when all
+// members that remained of the old one have ended for good.
 func (v *Verdict) Succeed(by ID, here []ID, reason string) *Verdict {
 	next := &Verdict{Survivors: slices.Clone(here), DecidedBy: by, Reason: reason}
 	if !slices.Contains(here, by) {
@@ -97,13 +97,14 @@ func (r *Resolver) onLeft() {
 	}
 }
 
-// atPeace reports whether this member knows the cluster's last verdict, belongs to it, and misses nobody.
+// atPeace reports whether this member knows the cluster's last verdict, belongs to it, and misses no member.
 func (r *Resolver) atPeace() bool {
 	return r.suspects == 0 && r.question == nil && r.race == nil &&
 		r.knowsRecord() && r.verdict.Token > 0 && r.standing() != Out
 }
 
-// leave is what is recorded when this member leaves: itself, whoever is leaving, and who stays.
+// leave is what is recorded when this member leaves: itself, the members that are leaving, and those that
+// stay.
 func (r *Resolver) leave() RecordLeave {
 	l := RecordLeave{Token: r.verdict.Token}
 	for m := range r.each {
@@ -117,8 +118,8 @@ func (r *Resolver) leave() RecordLeave {
 	return l
 }
 
-// learnLeaves takes in who has left since the verdict, as a record of it says. A suspect stays one: it left,
-// but who is with it where it was cannot be reached either, and may be unknown here.
+// learnLeaves learns from a record which members have left since the verdict. A suspect that left stays a
+// suspect: the members on its side are unreachable as well, and may be unknown here.
 func (r *Resolver) learnLeaves(v *Verdict) {
 	if v.Token == r.verdict.Token && !v.conflicts(&r.verdict) {
 		r.verdict.Left, r.verdict.Heirs = slices.Clone(v.Left), slices.Clone(v.Heirs)

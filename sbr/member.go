@@ -41,7 +41,7 @@ func ParseStatus(name string) (s Status, ok bool) {
 }
 
 // ID names one incarnation of a member: a node that restarts under its old name is another ID.
-// It is opaque and unique within a system; the empty ID names nobody.
+// It is opaque and unique within a system; the empty ID names no member.
 type ID string
 
 // Member is what the resolver knows of one incarnation.
@@ -69,14 +69,14 @@ type Member struct {
 
 	// since is when the member became unreachable; meaningless while it is not.
 	since time.Duration
-	// awaiting says that the cluster calls the member alive, but it was not seen while nobody was
+	// awaiting says that the cluster calls the member alive, but it was not seen while no member was
 	// unreachable.
 	awaiting bool
 	// mustGo says that the verdict of this member's lease downed it: it must be gone before the release.
 	mustGo bool
 }
 
-// HasRole reports whether the member plays role; everybody plays the empty role.
+// HasRole reports whether the member plays role; every member plays the empty role.
 func (m *Member) HasRole(role string) bool {
 	return role == "" || slices.Contains(m.Roles, role)
 }

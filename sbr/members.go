@@ -18,8 +18,8 @@ type table struct {
 	version uint64
 }
 
-// suspect reports whether the member starts or prolongs a deadline: leaving ones do not (design deviation 7),
-// and neither does one that takes no part (design rule 17).
+// suspect reports whether the member starts or prolongs a deadline: leaving members do not (design deviation
+// 7), nor do members that take no part (design rule 17).
 func (m *Member) suspect() bool { return m.Unreachable && m.Status <= Up && !m.apart() }
 
 // apart reports whether the member takes no part: it runs no resolver, or has not found its cluster yet.
@@ -134,7 +134,7 @@ func (r *Resolver) onMemberSeen(m Member) {
 			r.lastChange = r.now
 		}
 	} else {
-		m.Unreachable = old.Unreachable && !old.Unlisted // listed again: it has answered somebody
+		m.Unreachable = old.Unreachable && !old.Unlisted // listed again: it has answered a member
 		m.Status = follow(old, reported)
 		if m.Status == Exiting && old.Status != Exiting {
 			r.lastChange = r.now
@@ -189,14 +189,14 @@ func (r *Resolver) onMemberGone(e MemberGone) {
 	}
 	r.change(m, func(m *Member) {
 		m.Unreachable, m.Unlisted = true, true
-		m.Status = min(m.Status, Up) // a leave that nobody confirmed
+		m.Status = min(m.Status, Up) // a leave that is not confirmed
 	})
 	if !suspect {
 		r.unrest()
 	}
 }
 
-// dropDecided forgets the downed members that the cluster lists no longer: nobody has to remove them.
+// dropDecided forgets the downed members that the cluster lists no longer: they need no removal.
 func (r *Resolver) dropDecided() {
 	if r.downed == 0 {
 		return
@@ -252,7 +252,7 @@ func (r *Resolver) reachable() []ID {
 	return r.ids(func(m *Member) bool { return m.ID != r.self && r.hears(m) && m.Downable() })
 }
 
-// onReachability takes in a change of reachability. Only members that may be downed move the deadlines.
+// onReachability handles a change of reachability. Only members that may be downed move the deadlines.
 func (r *Resolver) onReachability(id ID, unreachable bool) {
 	m := r.get(id)
 	if m == nil || id == r.self || m.Unreachable == unreachable {
@@ -264,11 +264,11 @@ func (r *Resolver) onReachability(id ID, unreachable bool) {
 	}
 }
 
-// onObservations counts a change of who is indirectly connected as a change of the view: in the middle of a
-// heal, when some have heard of it and some have not, it looks as if half of the cluster were. Where the
-// largest group stays, a report counts that changes who would go down: each broken link between two members
-// that would stay does. Others come and go for as long as a member that keeps some of its links is called
-// failed and refutes it.
+// onObservations counts a change of the indirectly connected members as a change of the view: in the middle
+// of a heal, which some members have observed and some not, half of the cluster seems to be so connected.
+// Where the largest group stays, a report counts if it changes which members would be downed: each broken
+// link between two members that would stay does. Others come and go for as long as a member that keeps some
+// of its links is called failed and refutes it.
 func (r *Resolver) onObservations(e Observations) {
 	var changed bool
 	if KeepsLargestGroup(r.strategy) {
@@ -291,9 +291,9 @@ func (r *Resolver) onObservations(e Observations) {
 	}
 }
 
-// clean reports whether members that can be reached report only members that cannot: then nobody is heard
-// beside those that can be reached, no link between two of them is broken, and who goes down does not depend
-// on the reports.
+// clean reports whether members that can be reached report only members that cannot: then only reachable
+// members are heard, no link between two of them is broken, and the downed members do not depend on the
+// reports.
 func (r *Resolver) clean(reports []Report) bool {
 	for i, report := range reports {
 		if s := r.get(report.Subject); s == nil || !s.Unreachable {
@@ -347,9 +347,9 @@ func (r *Resolver) unrest() {
 }
 
 // arm starts the resolver once the cluster has settled, and from then on makes newcomers full members
-// whenever nobody is unreachable. A cluster that is still forming has no partition. But it does not form for
-// ever: a member that sees others unreachable before it is armed arms once that view has been stable, or it
-// would outlive its side.
+// whenever no member is unreachable. A cluster that is still forming has no partition. But it does not form
+// for ever: a member that sees others unreachable before it is armed arms once that view has been stable, or
+// it would outlive its side.
 func (r *Resolver) arm() {
 	if !r.armed {
 		if r.now < r.armAt() {

@@ -7,9 +7,9 @@ import (
 
 // attempt is a request to the store that is repeated until it has an answer.
 type attempt struct {
-	inflight  uint64        // the one that has no answer yet, zero if there is none
-	answerBy  time.Duration // when that one counts as unanswered
-	notBefore time.Duration // the next one
+	inflight  uint64        // the attempt that has no answer yet; zero: none
+	answerBy  time.Duration // when inflight counts as unanswered
+	notBefore time.Duration // the start of the next attempt
 }
 
 func (a *attempt) due() time.Duration {
@@ -43,7 +43,7 @@ type race struct {
 }
 
 // runRace makes the next attempt when it is due. It keeps listening meanwhile: a heal, or a verdict that
-// covers everybody who is unreachable, ends the race; a changed side starts anew (design deviation 1).
+// covers all unreachable members, ends the race; a changed side starts anew (design deviation 1).
 func (r *Resolver) runRace() {
 	rc := r.race
 	if rc == nil {
@@ -63,7 +63,8 @@ func (r *Resolver) runRace() {
 	case rc.since != r.lastChange && !rc.unrest:
 		r.race = nil
 		r.explain(TopicHealed, "the race for the lease starts again after %v: the view changed", r.stableAfter())
-	case rc.deadline != 0 && r.now >= rc.deadline && !rc.watching: // before the next attempt is due, or NextDeadline would stand still
+	case rc.deadline != 0 && r.now >= rc.deadline && !rc.watching:
+		// Before the next attempt is due, or NextDeadline would not advance.
 		r.giveUp()
 	case r.now < rc.notBefore:
 	default:
@@ -235,9 +236,9 @@ func (r *Resolver) denied() {
 	holder := r.get(r.record.Holder)
 	switch {
 	case rc.target == "" && r.suspects == 0:
-		// the verdict that was read covers everybody: runRace ends the race
+		// the verdict that was read covers all unreachable members: runRace ends the race
 	case r.record.Token != rc.base:
-		rc.notBefore = r.now // another verdict was written: build on that one
+		rc.notBefore = r.now // another verdict was written: build on it
 	case holder != nil && r.hears(holder):
 		rc.notBefore = r.now + r.cfg.LeaseRetry
 	case rc.target != "":
@@ -273,7 +274,8 @@ func (r *Resolver) attemptUnknown(why string) {
 	}
 }
 
-// answered ends an attempt. A store that answers is no unknown store: the time to learn the fate begins anew.
+// answered ends an attempt. A store that answers is no unknown store: the time to learn its state begins
+// anew.
 func (rc *race) answered(now, deadline time.Duration, heard bool) {
 	rc.inflight, rc.heard = 0, heard
 	if heard {
@@ -284,7 +286,7 @@ func (rc *race) answered(now, deadline time.Duration, heard bool) {
 	}
 }
 
-// giveUp ends a race in which nobody of this side reached the store.
+// giveUp ends a race in which no member of this side reached the store.
 func (r *Resolver) giveUp() {
 	rc := r.race
 	if rc.target != "" {

@@ -38,7 +38,7 @@ func (r *Resolver) onLeaseObserved(rec Record) {
 // passers is how many members of a surviving side stand ready to pass a verdict on.
 const passers = 8
 
-// learnRecord takes in what the store holds. fresh: two verdicts under one token had been noticed.
+// learnRecord handles what the store holds. fresh: two verdicts under one token had been noticed.
 func (r *Resolver) learnRecord(rec Record, fresh bool) {
 	if !r.read || rec.Token >= r.record.Token {
 		held := r.holding
@@ -59,8 +59,8 @@ func (r *Resolver) learnRecord(rec Record, fresh bool) {
 	r.noticeBackwards()
 }
 
-// learnVerdict takes in a verdict if it is news, and downs every member that it leaves out. Of two verdicts
-// under one token the store decides: the one that a fresh read shows counts.
+// learnVerdict adopts a verdict if it is new, and downs every member that it leaves out. Of two verdicts
+// under one token the store decides: the verdict that a fresh read shows counts.
 func (r *Resolver) learnVerdict(v Verdict, fresh bool) bool {
 	v = *v.Clone() // the event's slices belong to its maker
 	v.Normalize()
@@ -96,7 +96,7 @@ func (r *Resolver) learnVerdict(v Verdict, fresh bool) bool {
 			plural(len(v.Survivors), "survivor", "survivors"), len(v.Down), v.Reason)
 	}
 	if lost && r.standing() == Out && !r.tellsSide() {
-		r.tellVerdict() // the others miss nobody, and it may be that none of them reaches the store
+		r.tellVerdict() // the others miss no member, and it may be that none of them reaches the store
 	}
 	return true
 }
@@ -108,7 +108,7 @@ func (r *Resolver) name(id ID) string {
 	return string(id)
 }
 
-// onTold takes in a verdict that somebody passed on.
+// onTold handles a verdict that another member sent.
 func (r *Resolver) onTold(e Told) {
 	if r.get(e.From) == nil {
 		r.explain(TopicIgnored, "ignored verdict %d from %s: not a member here", e.Verdict.Token, e.From)
@@ -154,8 +154,8 @@ func (r *Resolver) restore() {
 	r.emit(RestoreVerdict{Attempt: r.next(), Verdict: *r.verdict.Clone()})
 }
 
-// doubt follows a second verdict under the token of the one that this member knows: the store has lost one of
-// them. This member is suspended, and proposes nothing, until a fresh read shows which one counts.
+// doubt follows a second verdict under the token of the verdict that this member knows: the store has lost
+// one of them. This member is suspended, and proposes nothing, until a fresh read shows which one counts.
 func (r *Resolver) doubt(other *Verdict) {
 	if r.question != nil && r.question.about == torn {
 		return
@@ -167,8 +167,8 @@ func (r *Resolver) doubt(other *Verdict) {
 	r.ask(torn)
 }
 
-// reinstate makes suspects of the survivors of the verdict that counts, whom the other one under its token
-// had downed: that one was never written, as far as the store knows, and they may be up.
+// reinstate makes suspects of survivors of the verdict that counts if the other verdict under its token had
+// downed them: the other verdict was never written, as far as the store knows, and they may be up.
 func (r *Resolver) reinstate() {
 	for _, id := range r.verdict.Survivors {
 		switch m := r.get(id); {

@@ -7,8 +7,8 @@ import (
 
 // An operator can down a member (design rule 15). With a lease that is a race like any other, whose proposal
 // leaves the member out: it is as safe as every verdict, whatever the operator believes. Such a race answers
-// the operator, and nobody goes down because it ends without a verdict. Without a lease it is an order, which
-// only a leader can give.
+// the operator, and no member is downed because the race ends without a verdict. Without a lease it is an
+// order, which only a leader can give.
 
 // ownRace reports whether a race about what this member sees is under way. A request is none: it holds up
 // neither the decision of this member nor its contact with the store, and ends where that decision begins.
@@ -40,7 +40,7 @@ func (r *Resolver) onDownRequested(e DownRequested) {
 		return
 	}
 	r.act(d)
-	r.removeAt = r.now + r.cfg.RemoveRetry // it was told just now, and why
+	r.removeAt = r.now + r.cfg.RemoveRetry // it got the decision just now, with the reason
 	r.emit(AnswerDownRequest{ID: e.ID, Outcome: Granted, Text: r.name(e.ID) + " is downed by an order of this member"})
 }
 
@@ -85,7 +85,8 @@ func (r *Resolver) orderGiver(target ID) ID {
 	return r.self
 }
 
-// requested is the decision that an operator asks for: the target goes down, and whoever leaves unreachably.
+// requested is the decision that an operator asks for: it downs the target, and the unreachable members that
+// are leaving.
 func (r *Resolver) requested(target ID, reason string) Decision {
 	d := Decision{Choice: Choice{Kind: DownUnreachable, Reason: "an operator downs " + r.name(target)}}
 	if NeedsLease(r.strategy) {

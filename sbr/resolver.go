@@ -73,8 +73,8 @@ type Resolver struct {
 	// question is open until this member knows its standing; nil: it does.
 	question *question
 
-	// unsure: this process stood still, and has not heard since from the store, nor from a member that did
-	// not. departed: meanwhile somebody has gone who may have known more.
+	// unsure: this process was paused, and has had no answer since from the store, nor from a member that was
+	// not paused. departed: meanwhile a member has gone that may have known more.
 	unsure, departed bool
 
 	recheckAt  time.Duration // when the store is read once more after a check
@@ -114,7 +114,7 @@ func New(cfg Config, strategy Strategy, self Member, now time.Duration) (*Resolv
 	return r, nil
 }
 
-// Step takes in one event at the time now and returns what is to be done, which is valid until the next call.
+// Step handles one event at the time now and returns what is to be done, which is valid until the next call.
 func (r *Resolver) Step(now time.Duration, e Event) []Effect {
 	r.begin(now)
 	if !r.down && !r.left {
@@ -168,7 +168,8 @@ func (r *Resolver) advance() {
 	}
 }
 
-// goDown ends everything. The members of this side that the same verdict downs are told first by the caller.
+// goDown ends everything. The caller first sends the verdict to the members of this side that it downs as
+// well.
 func (r *Resolver) goDown(reason string) {
 	if r.down {
 		return

@@ -12,7 +12,7 @@ type Snapshot struct {
 	Self  ID
 	// Members are in address order, with the status and reachability that decisions use.
 	Members []Member
-	// Leader leads this side; empty when nobody can.
+	// Leader leads this side; empty when no member can.
 	Leader ID
 	// Responsible says that this member would act on a decision now.
 	Responsible bool
@@ -23,7 +23,7 @@ type Snapshot struct {
 	// Deadline is when this member decides if nothing changes, on the driver's clock; only if HasDeadline.
 	Deadline    time.Duration
 	HasDeadline bool
-	// Record is what the lease store held when it was last heard of; Known is false before that.
+	// Record is what the lease store held at the last answer; Known is false before that.
 	Record Record
 	Known  bool
 	// Verdict is the newest verdict, the zero Verdict if there is none.

@@ -100,9 +100,9 @@ func (r *Resolver) judged() Decision {
 	return r.decisionInUnrest()
 }
 
-// decisionInUnrest is what the strategy makes of what has lasted; None if that downs nobody. It waits as long
-// as the present view says where that is longer: a smaller side that has lost the others one after the other
-// counts those that it lost last.
+// decisionInUnrest is what the strategy makes of what has lasted; None if that downs no member. It waits as
+// long as the present view says where that is longer: a smaller side that has lost the others one after the
+// other counts those that it lost last.
 func (r *Resolver) decisionInUnrest() Decision {
 	v := r.lasting()
 	d := Decide(r.strategy, &v, r.cfg.DownAllWhenIndirectlyConnected)
@@ -128,10 +128,11 @@ func (r *Resolver) decision() Decision {
 
 // downWhenUnstable downs this member when the view has been changing for too long without once being stable.
 //
-// The reference lets every node down everybody. Here every node that sees the unrest downs itself and tells
+// In the reference every node downs all nodes. Here every node that sees the unrest downs itself and tells
 // its side. A view that was stable once ends the unrest: a side that waits for its lease is not unstable.
-// With a lease nobody goes down for unrest alone: the first of the side proposes what has lasted (design rule
-// 17), because the lease makes any choice safe. Where nothing has, it looks again one stable-after later.
+// With a lease no member is downed for unrest alone: the first of the side proposes what has lasted (design
+// rule 17), because the lease makes any choice safe. Where nothing has, it looks again one stable-after
+// later.
 func (r *Resolver) downWhenUnstable() {
 	// The second condition follows from the third, whose answer takes the whole view.
 	if !r.armed || r.now < r.firstChange+r.stableAfter()+r.unstableAfter() || r.now < r.unstableAt() {
@@ -240,7 +241,7 @@ func (r *Resolver) group() *Group {
 	return r.decision().Group
 }
 
-// mayDecide reports whether there is something to decide, and this member is one that can.
+// mayDecide reports whether there is something to decide, and this member can decide it.
 func (r *Resolver) mayDecide() bool {
 	return r.armed && r.suspects > 0 && r.question == nil && r.get(r.self).counted()
 }
@@ -299,7 +300,7 @@ func (r *Resolver) act(d Decision) {
 }
 
 // joinedLate lists the reachable members among down that joined during the partition. They never knew the
-// other side, so to them nobody is unreachable, and they ignore an order that downs this side.
+// other side, so to them no member is unreachable, and they ignore an order that downs this side.
 func (r *Resolver) joinedLate(down []ID) (ids []ID) {
 	for _, id := range down {
 		if m := r.get(id); m != nil && m.Status == Joining && !m.Unreachable && id != r.self {
@@ -344,8 +345,8 @@ func (r *Resolver) onOrdered(e Ordered) {
 	}
 }
 
-// lastChance answers the order of a member that gave its side up because it could not learn the fate of the
-// lease. A member that has not tried itself tries once before it obeys, and one that has an answer need not
+// lastChance answers the order of a member that gave its side up because it could not learn the state of the
+// lease. A member that has not tried itself tries once before it obeys. A member that has an answer need not
 // obey: the side is lost only when none of it reaches the store (promise L1).
 func (r *Resolver) lastChance(e Ordered, from *Member) bool {
 	gaveUp := e.Order.Kind == DownReachable || e.Order.Kind == ReverseDownIndirectlyConnected

@@ -14,7 +14,7 @@ const (
 	paused doubt = iota + 1
 	// healed: members that it could not reach are back, and may have decided without it.
 	healed
-	// untold: a verdict was told in part, and not whether it lists this member.
+	// untold: a partial verdict arrived, without this member's standing.
 	untold
 	// torn: two verdicts have one token, and only the store can say which one counts.
 	torn
@@ -25,15 +25,16 @@ const (
 type question struct {
 	attempt // to read the store
 	about   doubt
-	alone   bool // there was no other member before the pause, so nobody else needs to be asked
+	alone   bool // there was no other member before the pause, so no other member needs to be asked
 	until   time.Duration
 	silent  bool // the store did not answer, or there is none: what the members say counts
-	// cleared are the members that know nothing against this one, and whether they are sure: they did not
-	// stand still.
+	// cleared are the members that know nothing against this one, and whether they are sure: they were not
+	// paused.
 	cleared map[ID]bool
 }
 
-// onResumed follows a pause of the whole process (promise S2): this member reads its fate before all else.
+// onResumed follows a pause of the whole process (promise S2): this member reads its standing before all
+// else.
 func (r *Resolver) onResumed(e Resumed) {
 	r.endRequest("the process was paused for %v", e.Gap)
 	r.race, r.changes, r.lastChange, r.rechecking, r.contact = nil, 0, r.now, 0, contact{}
@@ -43,8 +44,8 @@ func (r *Resolver) onResumed(e Resumed) {
 	r.ask(paused)
 }
 
-// onHealed follows an event after which nobody is unreachable any more, though no verdict says why: the last
-// one came back, left, or was downed by an order. They may have decided before that.
+// onHealed follows an event after which no member is unreachable any more, though no verdict says why: the
+// last one came back, left, or was downed by an order. They may have decided before that.
 func (r *Resolver) onHealed(e Event) {
 	if r.question != nil || r.armed != r.suspended || r.down {
 		return
@@ -58,7 +59,7 @@ func (r *Resolver) onHealed(e Event) {
 			return // its own side decided
 		}
 		if !r.armed || r.now < r.suspendedAt+r.stableAfter() {
-			return // nobody can have decided yet
+			return // no member can have decided yet
 		}
 	}
 	r.ask(healed)
@@ -78,8 +79,8 @@ func (r *Resolver) standing() Standing {
 	return r.verdict.Standing(r.self, r.get(r.self).Seen)
 }
 
-// onPartial follows a verdict that was told in part. The rest of it may be on its way, so there is no hurry
-// to ask; but whoever is named nowhere in it is out, and only the whole verdict says so.
+// onPartial follows a partial verdict. The rest may be on its way, so there is no hurry to ask. But a member
+// that the whole verdict does not name is downed, and only the whole verdict says so.
 func (r *Resolver) onPartial() {
 	if r.question != nil || r.standing() != StandingUnknown {
 		return
@@ -161,10 +162,10 @@ func (r *Resolver) onCleared(e Cleared) {
 	}
 }
 
-// allClear answers the question once everybody who can be reached knows nothing against this member. One
-// answer is not enough: it may come from the same losing side. Those that stood still together know nothing,
-// however many they are: they count beside one that did not, or while nobody is missing who may have decided.
-// While others are unreachable the member stays suspended, and what it decides needs the store.
+// allClear answers the question once no reachable member knows a verdict against this member. One answer is
+// not enough: it may come from the same losing side. Members that were paused together know nothing, however
+// many they are: they count next to a member that was not paused, or while no member is missing that may have
+// decided. While others are unreachable the member stays suspended, and what it decides needs the store.
 func (r *Resolver) allClear() bool {
 	if r.question.about == torn {
 		return false
@@ -185,7 +186,7 @@ func (r *Resolver) allClear() bool {
 	}
 	switch {
 	case others == 0 && r.suspects == 0 && !r.question.alone:
-		return false // whoever could tell has gone: only the store is left
+		return false // the members that may know have gone: only the store is left
 	case others > 0 && sure == 0 && r.suspects == 0 && r.unsure && r.departed:
 		return false
 	}
@@ -213,10 +214,11 @@ func (r *Resolver) clear(why string) bool {
 	return true
 }
 
-// tellers is how many of the first members of a side tell it a verdict that downs them; two may be slow.
+// tellers is how many of the first members of a side send it a verdict that downs them; two may be slow.
 const tellers = 3
 
-// checkStanding downs this member when the newest verdict leaves it out. The first ones tell the others.
+// checkStanding downs this member when the newest verdict leaves it out. The first members send it to the
+// others.
 func (r *Resolver) checkStanding() {
 	if r.hasLeft(r.self) {
 		r.goDown(fmt.Sprintf("this member is recorded to have left after verdict %d, and others may have begun anew without it", r.verdict.Token))
@@ -254,8 +256,8 @@ const readers = 3
 const maxBackoff = 4
 
 // recheck reads the store once more some time after a question: others may have suspected this member longer
-// than it knows, and have decided after it asked. It matters where the verdict is not watched; nobody waits
-// for it. There the first members go on reading now and then: somebody has to notice that the store has
+// than it knows, and have decided after it asked. It matters where the verdict is not watched; nothing waits
+// for it. There the first members go on reading now and then: a member has to notice that the store has
 // forgotten (design rule 16).
 func (r *Resolver) recheck() {
 	if r.now < r.recheckDue() {
@@ -283,8 +285,8 @@ func (r *Resolver) readsNowAndThen() bool {
 	return !r.cfg.Watched && NeedsLease(r.strategy) && r.armed && r.read && r.race == nil && r.position(r.self) < readers
 }
 
-// Answer is what to tell the incarnation id, which had read the token seen when it started, when it asks for
-// its standing (AskStanding): Told or Ordered with its fate, or Cleared. Nil: nothing yet, because this
+// Answer is the reply to the incarnation id, which had read the token seen when it started, when it asks for
+// its standing (AskStanding): Told or Ordered with the decision, or Cleared. Nil: nothing yet, because this
 // member cannot reach it and may be about to decide against it.
 func (r *Resolver) Answer(id ID, seen uint64) Event {
 	v := &r.verdict

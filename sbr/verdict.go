@@ -5,15 +5,15 @@ import (
 )
 
 // Verdict is what the winner of a race writes into the lease, in the same conditional write as its own name.
-// It outlives the lease: whoever reads it later learns whether it may go on.
+// It outlives the lease: a member that reads it later learns whether it may go on.
 //
-// Verdicts form a chain. The next one may be written only by a member that stands in the last one, and its
-// survivors are survivors of the last one or members that had read it when they started: the survivors only
+// Verdicts form a chain. The next verdict may be written only by a member that stands in the last one. Its
+// survivors are survivors of the last one, or members that had read it when they started: the survivors only
 // shrink. The zero Verdict means that none was ever written.
 type Verdict struct {
 	// Token is the fencing token the verdict was written under. It grows with each verdict; zero: no verdict.
 	Token uint64 `json:"token"`
-	// Survivors may go on. Whoever is neither listed nor newer than the verdict is out.
+	// Survivors may go on. A member that is neither listed nor newer than the verdict is downed.
 	Survivors []ID `json:"survivors,omitempty"`
 	// Down are those that the writer knew and cut off, for people and the deny list; Survivors alone decides.
 	Down []ID `json:"down,omitempty"`
@@ -21,12 +21,13 @@ type Verdict struct {
 	DecidedBy ID `json:"decided-by,omitempty"`
 	// Reason is the decision in one sentence.
 	Reason string `json:"reason,omitempty"`
-	// Left are the members that have left in peace since, in that order: nobody waits for them, and no later
-	// verdict lists them. Heirs are those that were here when the last of those before them left, see
-	// Remaining. Both are added to the record of a verdict; what it decides stays as it is.
+	// Left are the members that have left in peace since, in that order: no member waits for them, and no
+	// later verdict lists them. Heirs are the members that were here when the last survivor or heir before
+	// them left, see Remaining. Both are added to the record of a verdict; what it decides stays as it is.
 	Left  []ID `json:"left,omitempty"`
 	Heirs []ID `json:"heirs,omitempty"`
-	// Partial says that Survivors is incomplete (it was told in pieces): only a member named in Down is out.
+	// Partial says that Survivors is incomplete (it was sent in pieces): only a member named in Down is
+	// downed.
 	Partial bool `json:"partial,omitempty"`
 }
 
@@ -44,7 +45,7 @@ const (
 	Out
 )
 
-// Standing tells what v says of the incarnation id, which had read the token seen when it started.
+// Standing returns what v says of the incarnation id, which had read the token seen when it started.
 func (v *Verdict) Standing(id ID, seen uint64) Standing {
 	switch {
 	case v == nil || v.Token == 0 || seen >= v.Token:
@@ -107,7 +108,7 @@ func contains(sorted []ID, id ID) bool {
 
 // Record is what the lease store holds, as far as the resolver cares.
 type Record struct {
-	// Holder is the incarnation that holds the lease, empty when nobody does.
+	// Holder is the incarnation that holds the lease, empty when there is none.
 	Holder ID
 	// Token is the fencing token; it grows by one with each change of holder or verdict and never goes back.
 	Token uint64

@@ -22,8 +22,8 @@ type View struct {
 	Self ID
 	// Members are all known members in address order.
 	Members []Member
-	// Reports say who cannot reach whom, from every observer that could make itself heard.
-	// Without reports nobody is indirectly connected.
+	// Reports say which member cannot reach which, from every observer whose reports arrive here. Without
+	// reports no member is indirectly connected.
 	Reports []Report
 	// SeenBy are the members that share Self's view (reference: the gossip's seen-by set). Nil: unknown.
 	SeenBy []ID

@@ -31,35 +31,36 @@ const (
 type Config struct {
 	// Type names the shards: 1 to 40 of a-z, 0-9, '.', '_' and '-'. Required.
 	Type string
-	// Shards are their names, in any order, at most MaxShards. Required.
+	// Shards are the names of the shards, in any order, at most MaxShards. Required.
 	Shards []string
 	// Role: only members with this role run shards. Empty: all.
 	Role string
 	// Run runs one shard. It must return soon after its context has ended. If it returns by itself, or
-	// panics, it is run again here after RestartAfter. Nil: this member runs no shards and knows who does, to
-	// send requests to them.
+	// panics, it is run again here after RestartAfter. Nil: this member runs no shards but knows their
+	// owners, to send requests to them.
 	Run func(ctx context.Context, s *Shard) error
 	// Endpoint is where callers reach the shards that run on this member, such as "http://10.0.0.1:8080";
-	// Owner tells it to them. At most singleton.MaxEndpoint bytes. Empty: callers have to know.
+	// Owner returns it to callers. At most singleton.MaxEndpoint bytes. Empty: callers must know it
+	// themselves.
 	Endpoint string
 
 	// LoadFactor bounds how many shards a member has: this many times its equal share, rounded up. Default
 	// 1.25.
 	LoadFactor float64
 	// MaxMoves is how many shards that run well may move at once for the sake of balance. Default 1;
-	// negative: none ever.
+	// negative: none.
 	MaxMoves int
 	// MaxRecoveries is how many shards of members that leave or are gone may move at once. Default 100.
 	MaxRecoveries int
 	// Target says which member each shard should be on, in place of rendezvous hashing and LoadFactor;
-	// MaxMoves and MaxRecoveries hold all the same. All members use the same one. Nil: rendezvous hashing.
+	// MaxMoves and MaxRecoveries hold all the same. All members use the same Target. Nil: rendezvous hashing.
 	Target allocation.Target
 
 	// HandOverRetryInterval, NumberOfRetries and RemovalMargin are as those of a singleton.
 	HandOverRetryInterval time.Duration
 	NumberOfRetries       int
 	RemovalMargin         time.Duration
-	// RestartAfter is the pause before a shard is run again that returned by itself. Default 1 s.
+	// RestartAfter is the pause before a shard whose function returned by itself is run again. Default 1 s.
 	RestartAfter time.Duration
 
 	// UseLease is the key of a lease implementation: each shard runs only with its lease, and the coordinator
@@ -67,7 +68,7 @@ type Config struct {
 	UseLease string
 	// LeaseDecode fills the implementation's own configuration. Nil: its defaults.
 	LeaseDecode func(into any) error
-	// Store opens the store of the lease of that name, instead of UseLease.
+	// Store opens the store of the lease of a name, instead of UseLease.
 	Store func(name string) (lease.Store, error)
 	// Lease are the times of the leases. The zero Settings: those of the provider.
 	Lease lease.Settings
@@ -147,8 +148,8 @@ func (c Config) Validate() error {
 // maxType keeps the coordinator's name, a singleton's, within its limit.
 const maxType = 40
 
-// topic is where the members talk about shards of a type, locatorTopic where they tell who runs what,
-// coordinatorName the singleton that orders them.
+// topic is for messages about the shards of a type, locatorTopic for their locations; coordinatorName names
+// the coordinator's singleton.
 func topic(kind string) string           { return "shards." + kind }
 func locatorTopic(kind string) string    { return "where." + kind }
 func coordinatorName(kind string) string { return "shards." + kind }

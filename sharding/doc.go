@@ -13,35 +13,36 @@
 //
 // A coordinator, which is a singleton (package singleton) on the oldest member, says which member runs which
 // shard: by rendezvous hashing with bounded load (package allocation). When membership changes shards move
-// one at a time; those of a member that leaves or is gone at once. Who takes a shard over asks the one that
-// had it to hand over, as with a singleton: it stops, and answers with its state.
+// one at a time; the shards of a member that leaves or is gone move at once. As with a singleton, the new
+// owner asks the old owner to hand over: the old owner stops the shard and answers with its state.
 //
-// Whoever starts a shard tells all members, and where it is reached. A Manager without Run runs nothing and
-// knows that, too. A Transport sends HTTP requests there, and holds them back while their shard moves.
+// A member that starts a shard sends all members the shard's endpoint. A Manager without Run runs nothing but
+// receives this, too. A Transport sends HTTP requests to the endpoint, and holds them back while their shard
+// moves.
 //
 // # Guarantees
 //
 //   - Members that can talk never run a shard at the same time.
-//   - A shard of a member that crashed or was cut off starts elsewhere only once its resolver's verdict has
-//     removed that member and Config.RemovalMargin is over.
-//   - With leases (Config.UseLease) a shard runs only with its own, "<system>-shard-<type>-<shard>"; lost, it
-//     stops at once.
+//   - A shard of a member that crashed or was partitioned off starts elsewhere only once the resolver's
+//     verdict has removed that member and Config.RemovalMargin is over.
+//   - With leases (Config.UseLease) a shard runs only with its lease, "<system>-shard-<type>-<shard>"; when
+//     the lease is lost, the shard stops at once.
 //   - Orders of a former coordinator are refused: its token is smaller.
 //   - When a member leaves, only its shards move, and those that bounded load forces to.
-//   - Each run of a shard has a token, larger than those of former owners. One that is started again in place
-//     keeps it.
-//   - Downed, the contexts of all runs are cancelled before anything else happens.
+//   - Each run of a shard has a token, larger than those of former owners. A run that is started again in
+//     place keeps the token.
+//   - When the member is downed, the contexts of all runs are cancelled before anything else happens.
 //
 // # Non-guarantees
 //
 //   - Those of package singleton: only a fence at the resource stops what is already on its way.
-//   - While the coordinator moves (its hand-over, or a crash and the margin) nothing else moves; what runs
-//     goes on.
+//   - While the coordinator moves (its hand-over, or a crash and the margin) nothing else moves; shards that
+//     run go on.
 //   - Owner may be late by as long as messages take.
 //
 // # Assumptions
 //
-//   - All members that have the manager use the same Config, apart from Run and Endpoint. One with other
-//     Shards is named in the log and gets none.
+//   - All members that have the manager use the same Config, apart from Run and Endpoint. The log names a
+//     member with other Shards, and it gets none.
 //   - Those of package singleton.
 package sharding

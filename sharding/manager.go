@@ -92,8 +92,8 @@ func New(c singleton.Cluster, cfg Config) (*Manager, error) {
 }
 
 // Start begins to take part. The provider must have been started. ctx bounds the start alone. A member that
-// lacks Config.Role or Config.Run runs nothing and knows who does. Errors: ErrStarted, ErrLease, and those of
-// singleton.Manager's Start.
+// lacks Config.Role or Config.Run runs no shards but knows their owners. Errors: ErrStarted, ErrLease, and
+// those of singleton.Manager's Start.
 func (m *Manager) Start(ctx context.Context) error {
 	if err := m.driver.Begin(ctx, m.prepare); err != nil {
 		return err
@@ -131,9 +131,9 @@ func (m *Manager) prepare(ctx context.Context, self *downing.Peer) error {
 	return nil
 }
 
-// Stop hands all shards over that run here, and the coordinator's part, and waits until nothing of them is
-// left. Call it before the member leaves its cluster. If ctx ends first all contexts are cancelled at once
-// and an error that wraps ctx's is returned; what is left ends by itself once the functions have returned.
+// Stop hands over all shards that run here, and the coordinator if it runs here, and waits until they have
+// ended. Call it before the member leaves its cluster. If ctx ends first all contexts are cancelled at once
+// and an error that wraps ctx's is returned; the rest ends by itself once the functions have returned.
 func (m *Manager) Stop(ctx context.Context) error {
 	return m.driver.Stop(ctx)
 }
@@ -141,11 +141,12 @@ func (m *Manager) Stop(ctx context.Context) error {
 // Done is closed once nothing of the manager runs any more: after Stop, and after the member was downed.
 func (m *Manager) Done() <-chan struct{} { return m.driver.Over() }
 
-// Ready says why this member should get no requests for shards, for a readiness probe: it is not started or is stopped,
-// it is not up, or it has heard of no run yet. nil: nothing speaks against it, also while shards move.
+// Ready says why this member should get no requests for shards, for a readiness probe: the manager is not
+// started or is stopped, the member is not up, or no run is known yet. nil: it may get requests, also while
+// shards move.
 func (m *Manager) Ready() error { return m.driver.Ready(m.locator.Heard()) }
 
-// closed hands the coordinator's part over, if it is this member's, once no shard is left.
+// closed hands the coordinator over, if it runs here, once no shard is left.
 func (m *Manager) closed() {
 	defer m.locator.Close()
 	if m.shown != nil {
@@ -161,21 +162,21 @@ func (m *Manager) closed() {
 	}
 }
 
-// partTimeout bounds the hand-over of the coordinator's part.
+// partTimeout bounds the hand-over of the coordinator.
 const partTimeout = 10 * time.Second
 
-// asked hands a question to the machine that it is for.
+// asked passes a request to the machine that handles it.
 func (m *Manager) asked(from sbr.ID, msg message.Message, answer func(message.Message) error) {
 	switch msg.Kind {
 	case message.Report, message.Orders, message.HandOver:
 		m.driver.Question(m.host, from, msg, answer)
 	case message.State, message.Resigned:
 		m.driver.Question(m.driver.Second, from, msg, answer)
-		m.driver.Step(m.host, slot.Asked[message.Message]{From: from, Message: msg}) // who leaves
+		m.driver.Step(m.host, slot.Asked[message.Message]{From: from, Message: msg}) // the sender leaves
 	}
 }
 
-// explained says which shard a machine explains something of.
+// explained returns the log attribute of the shard that an explanation is about.
 func (m *Manager) explained(e slot.Explain) []any {
 	if e.Shard < 0 {
 		return nil
@@ -196,7 +197,7 @@ func (m *Manager) function(r *drive.Run) func(context.Context) error {
 	return func(ctx context.Context) error { return m.cfg.Run(ctx, s) }
 }
 
-// happened tells the log, and callers, what becomes of a run.
+// happened reports the progress of a run to the log and to callers.
 func (m *Manager) happened(what drive.Moment, r *drive.Run, why string) {
 	log := m.cfg.Logger.With("type", m.cfg.Type, "shard", m.cfg.Shards[r.Shard], "token", r.Token)
 	switch what {
@@ -210,7 +211,7 @@ func (m *Manager) happened(what drive.Moment, r *drive.Run, why string) {
 	}
 }
 
-// ended says what is to be done once the function of a shard has returned.
+// ended decides what follows the return of a shard's function.
 func (m *Manager) ended(r *drive.Run, err error, _ time.Duration) slot.RunEnded {
 	if err != nil {
 		m.cfg.Logger.Warn("sbr: the run of a shard has ended", append(drive.Attributes(err), "type", m.cfg.Type, "shard", m.cfg.Shards[r.Shard])...)
@@ -218,8 +219,8 @@ func (m *Manager) ended(r *drive.Run, err error, _ time.Duration) slot.RunEnded 
 	return slot.RunEnded{Again: true, Rest: m.cfg.RestartAfter}
 }
 
-// memories are what hosts of this process have known: a manager that follows another one of the same member
-// refuses what that one has refused.
+// memories keep what hosts of this process knew: a manager that follows another manager of the same member
+// refuses what its predecessor refused.
 var memories sync.Map // of memory to host.Known
 
 type memory struct {
@@ -253,7 +254,7 @@ func (m *Manager) coordinatorConfig() (singleton.Config, error) {
 }
 
 // coordinate is the singleton's function: it lets the loop drive a coordinator until ctx ends. It never
-// begins a second time under one token: numbers of orders would repeat.
+// begins twice under one token: numbers of orders would repeat.
 func (m *Manager) coordinate(ctx context.Context, r *singleton.Run) error {
 	resigned := make(chan error, 1)
 	gone := make(chan struct{})
@@ -274,7 +275,7 @@ func (m *Manager) coordinate(ctx context.Context, r *singleton.Run) error {
 	select {
 	case <-ctx.Done():
 	case <-m.looped:
-	case why = <-resigned: // whoever goes on has a larger token
+	case why = <-resigned: // the next coordinator has a larger token
 	}
 	d.Inbox.Post(func() {
 		m.coord, d.Second, m.coordEnd = nil, nil, nil

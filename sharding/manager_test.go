@@ -353,7 +353,7 @@ func TestStart_RightAfterTheProvider(t *testing.T) {
 	})
 }
 
-// One that is not started never looks.
+// A provider that is not started never looks.
 func TestStart_WithoutAProviderThatRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, err := sharding.New(provider(t), sharding.Config{Type: "orders", Shards: []string{"a"}, Run: func(context.Context, *sharding.Shard) error { return nil }})
@@ -362,7 +362,7 @@ func TestStart_WithoutAProviderThatRuns(t *testing.T) {
 	})
 }
 
-// provider is one that was not started.
+// provider is a provider that was not started.
 func provider(t *testing.T) *downing.Provider {
 	cfg := downing.DefaultConfig()
 	cfg.System, cfg.Strategy = "payments", "keep-majority"

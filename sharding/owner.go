@@ -25,38 +25,39 @@ type State string
 
 // The states.
 const (
-	// Running: it runs on its owner.
+	// Running: the shard runs on its owner.
 	Running State = "running"
-	// Moving: nobody is known to run it. A Table of the coordinator's member says so as well where its owner
-	// still does and has to hand over.
+	// Moving: no member is known to run the shard. A Table of the coordinator's member says so as well while
+	// the owner still runs the shard but has to hand it over.
 	Moving State = "moving"
-	// Unowned and Waiting are told by a Table of the coordinator's member alone, of shards that are Moving
-	// elsewhere. Unowned: nobody runs it, or was told to. Waiting: for a removal margin, for a lease, or for
-	// a member that does not answer or does not stop.
+	// Only a Table of the coordinator's member has Unowned and Waiting; other members show such shards as
+	// Moving. Unowned: no member runs the shard or was ordered to. Waiting: for a removal margin, for a
+	// lease, or for a member that does not answer or does not stop.
 	Unowned State = "unowned"
 	Waiting State = "waiting"
 )
 
-// Owner says who runs a shard, as far as is known here. It changes when a run starts and when one ends; its
-// owner may have just stopped.
+// Owner is the member that runs a shard, as far as this member knows. It changes when a run starts or ends;
+// the owner may have just stopped.
 type Owner struct {
 	Shard string `json:"shard"`
-	// ID is the member's incarnation, Name its name. Empty: nobody, or it is not known.
+	// ID is the member's incarnation, Name its name. Empty: no member, or it is not known.
 	ID   sbr.ID `json:"incarnation"`
 	Name string `json:"member"`
-	// Endpoint is what Config.Endpoint says there, Token the run's.
+	// Endpoint is Config.Endpoint of that member, Token the token of the run.
 	Endpoint string `json:"endpoint"`
 	Token    uint64 `json:"token"`
 	State    State  `json:"state"`
 }
 
 // ShardOf returns the shard of Numbered(n) that a key belongs to: the 64-bit xxHash (XXH64, seed 0) of its
-// bytes, modulo n, in decimal. That never changes, and is the same in every language. n must be at least 1.
+// bytes, modulo n, in decimal. This rule never changes, and is the same in every language. n must be at least
+// 1.
 func ShardOf(key string, n int) string {
 	return strconv.FormatUint(xxhash.Sum64String(key)%uint64(n), 10)
 }
 
-// Owner returns who runs a shard; ok is false if there is no such shard. It never blocks.
+// Owner returns the owner of a shard; ok is false if there is no such shard. It never blocks.
 func (m *Manager) Owner(shard string) (o Owner, ok bool) {
 	i, ok := slices.BinarySearch(m.cfg.Shards, shard)
 	if !ok {
@@ -65,8 +66,8 @@ func (m *Manager) Owner(shard string) (o Owner, ok bool) {
 	return owner(shard, m.locator.All()[i]), true
 }
 
-// Wait returns who runs a shard as soon as that is known. Call it after Start. Errors: one that wraps
-// ErrNoShard, one that wraps the cause of ctx, and one that says that the manager was stopped.
+// Wait returns the owner of a shard as soon as it is known. Call it after Start. The error wraps ErrNoShard,
+// or the cause of ctx, or says that the manager was stopped.
 func (m *Manager) Wait(ctx context.Context, shard string) (Owner, error) {
 	p, err := m.place(shard)
 	if err != nil {
@@ -91,7 +92,7 @@ func (m *Manager) place(shard string) (locate.Slot, error) {
 	return m.locator.Slot(i), nil
 }
 
-// owner says who runs a shard, by where it runs.
+// owner makes an Owner of a shard's location.
 func owner(shard string, at locate.Location) Owner {
 	o := Owner{Shard: shard, ID: at.ID, Name: at.Name, Endpoint: at.Endpoint, Token: at.Token, State: Running}
 	if !at.Known() {
@@ -100,7 +101,7 @@ func owner(shard string, at locate.Location) Owner {
 	return o
 }
 
-// Owners lists who runs what, by shard.
+// Owners lists the owners, by shard.
 func (m *Manager) Owners() []Owner { return m.ownersOf(m.locator.All()) }
 
 func (m *Manager) ownersOf(at []locate.Location) []Owner {
@@ -111,13 +112,13 @@ func (m *Manager) ownersOf(at []locate.Location) []Owner {
 	return owners
 }
 
-// Changes tells all owners, now and after each change, until ctx ends; then the channel is closed. Who reads
-// slowly gets the newest only.
+// Changes sends all owners, now and after each change, until ctx ends; then the channel is closed. A slow
+// reader gets the newest value only.
 func (m *Manager) Changes(ctx context.Context) <-chan []Owner {
 	return locate.Changes(ctx, m.locator, m.ownersOf)
 }
 
-// publish renews what Table says of the coordinator. Loop only.
+// publish updates what Table shows of the coordinator. Loop only.
 func (m *Manager) publish() {
 	m.known.Update(func(old *coordinator.Status) (*coordinator.Status, bool) {
 		if m.coord == nil {

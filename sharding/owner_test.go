@@ -51,8 +51,8 @@ func TestOwner_AMemberThatOnlyRoutes(t *testing.T) {
 	})
 }
 
-// Whoever is called the owner has begun to run the shard, under the token that is told; so has a member that
-// comes late.
+// An owner has begun to run the shard, under the token that Owner has; a member that joins late sees the
+// same.
 func TestOwner_ChangesWhenTheRunStarts(t *testing.T) {
 	eachWay(t, 3, 24, func(t *testing.T, c *crew) {
 		time.Sleep(time.Minute)

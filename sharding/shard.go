@@ -9,8 +9,8 @@ import (
 // ErrNotRunning is wrapped by Shard.Check when the run may not work any more.
 var ErrNotRunning = drive.ErrNotRunning
 
-// The causes for which a run's context ends: context.Cause wraps one of them. Those that package singleton
-// has are the same there.
+// The causes for which a run's context ends: context.Cause wraps one of them. Package singleton has the same
+// values.
 var (
 	// ErrHandOver: another member takes over.
 	ErrHandOver error = slot.CauseHandOver
@@ -27,11 +27,11 @@ var (
 )
 
 // Shard is one run of one shard: a singleton.Run with a name. Its Token is larger than those of former
-// owners; run again in place it keeps it. All methods are safe for concurrent use.
+// owners; a run that is started again in place keeps it. All methods are safe for concurrent use.
 type Shard struct {
 	*singleton.Run
 	name string
 }
 
-// Name is the shard's.
+// Name is the name of the shard.
 func (s *Shard) Name() string { return s.name }

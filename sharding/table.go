@@ -15,14 +15,14 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Table is who runs what of one type, as far as the member knows that is asked.
+// Table lists the owners of one type's shards, as far as the queried member knows.
 type Table struct {
 	Type string `json:"type"`
-	// Coordinator is the member that says who runs what, by name: there Waiting and Unowned are told apart
-	// from Moving. Empty: it is not known.
+	// Coordinator is the member that runs the coordinator, by name: its Table tells Waiting and Unowned from
+	// Moving. Empty: not known.
 	Coordinator string `json:"coordinator"`
-	// Recovered: it is the member that is asked, and knows what all members run, but for those that are
-	// Silent. Strangers are configured with other shards. Both by name.
+	// Recovered: the queried member is the coordinator's, and knows what all members run except the Silent
+	// ones. Strangers are members with other shards configured. Both by name.
 	Recovered bool     `json:"recovered,omitempty"`
 	Silent    []string `json:"silent,omitempty"`
 	Strangers []string `json:"strangers,omitempty"`
@@ -32,12 +32,12 @@ type Table struct {
 // Row is one shard.
 type Row struct {
 	Owner
-	// Unreachable: the owner is, from the member that is asked.
+	// Unreachable: the queried member does not reach the owner.
 	Unreachable bool `json:"unreachable,omitempty"`
-	// To is the member that the shard is on its way to, by name; the coordinator's member knows.
+	// To is the member that the shard moves to, by name; only the coordinator's member knows it.
 	To string `json:"to,omitempty"`
-	// LeaseHolder holds the lease that the member that is asked waits for, to run the shard. Empty: it does
-	// not wait for one, or nobody is known to hold it.
+	// LeaseHolder is the holder of the shard's lease that the queried member waits for. Empty: it waits for
+	// none, or the holder is unknown.
 	LeaseHolder string `json:"lease-holder,omitempty"`
 }
 
@@ -56,7 +56,7 @@ func (r *Row) Says() string {
 	return says
 }
 
-// Well reports whether the shard runs on a member that can be reached.
+// Well reports whether the shard runs on a reachable member.
 func (r *Row) Well() bool { return r.State == Running && !r.Unreachable }
 
 // Sort orders the rows of numbered shards by number. They come in the order of names.
@@ -68,7 +68,7 @@ func (t *Table) Sort() {
 	slices.SortStableFunc(t.Shards, func(a, b Row) int { return cmp.Compare(number(a), number(b)) })
 }
 
-// Table returns who runs what, by shard.
+// Table returns the owners, by shard.
 func (m *Manager) Table() Table {
 	t := Table{Type: m.cfg.Type, Shards: make([]Row, len(m.cfg.Shards))}
 	if l := m.single.Locator(); l != nil {
@@ -90,7 +90,7 @@ func (m *Manager) Table() Table {
 			continue
 		}
 		t.Shards[s].To = downing.NameOf(x.To)
-		if x.State != coordinator.Running { // it will be told by the run itself
+		if x.State != coordinator.Running { // the run itself reports that it runs
 			t.Shards[s].State = State(x.State)
 		}
 	}
@@ -112,9 +112,9 @@ var pageText string
 
 var page = template.Must(template.New("shards").Parse(pageText))
 
-// Handler answers with the tables of some types: a browser gets a page that renews itself, others get JSON, as sbr shards
-// does, which asks at the path /shards. It lets everybody in: serve it where only operators come, or behind what checks
-// who asks.
+// Handler answers with the tables of some types: a browser gets a page that renews itself, other clients get
+// JSON; sbr shards uses the path /shards. It checks no access: serve it where only operators have access, or
+// behind an authentication.
 func Handler(managers ...*Manager) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -138,6 +138,6 @@ func Handler(managers ...*Manager) http.Handler {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(tables) // whoever went away does not want it
+		_ = json.NewEncoder(w).Encode(tables) // the client may have gone
 	})
 }

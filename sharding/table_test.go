@@ -17,8 +17,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sharding"
 )
 
-// Somebody else holds the lease of the shard 2: who waits for it says so, and the others know that it
-// does not run.
+// Another process holds the lease of the shard 2: the member that waits for it says so, and the others know
+// that it does not run.
 func TestTable_SaysWhoHoldsALease(t *testing.T) {
 	quick := clustertest.Options{Config: clustertest.Quick}
 	clustertest.Virtual(t, quick, func(t *testing.T, cl *clustertest.Cluster) {

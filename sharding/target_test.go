@@ -15,8 +15,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sharding/allocation"
 )
 
-// Shard 0 belongs to members with the role large, whoever coordinates; the others go where they would go
-// anyway.
+// Shard 0 belongs to members with the role large, on whichever member the coordinator runs; the other shards
+// go where they would go anyway.
 func TestTarget_PinsAShardToARole(t *testing.T) {
 	large := func(name string, conf *serf.Config) {
 		if name == "n2" || name == "n3" {

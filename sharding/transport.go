@@ -10,23 +10,24 @@ import (
 
 // Errors of a Transport. Package singleton has the same.
 var (
-	// ErrBusy is wrapped when as many requests wait for a shard as may.
+	// ErrBusy is wrapped when MaxWaiting requests wait already.
 	ErrBusy = locate.ErrBusy
-	// ErrNowhere is wrapped when no run was found in time that takes the request.
+	// ErrNowhere is wrapped when no run that takes the request was found in time.
 	ErrNowhere = locate.ErrNowhere
 	// ErrNoEndpoint is wrapped when the run has no endpoint that is an absolute URL: set Config.Endpoint.
 	ErrNoEndpoint = locate.ErrNoEndpoint
 )
 
-// Transport is an http.RoundTripper that sends each request to the member that runs its shard. Of the
-// request's URL only path and query count.
+// Transport is an http.RoundTripper that sends each request to the member that runs its shard. It uses only
+// path and query of the request's URL.
 //
-// While a shard moves its requests wait, in bounded number and time. So does a request that could not be sent
-// because nobody listens there any more, and one that was answered with http.StatusMisdirectedRequest (421),
-// by which a member says that the shard does not run there and that nothing was done. One that was handled,
-// or may have been, is never sent twice. Start from NewTransport.
+// While a shard moves its requests wait, in bounded number and time. A request also waits if no connection
+// could be made, or if the answer was http.StatusMisdirectedRequest (421): the shard does not run there, and
+// nothing was done. A request that was handled, or may have been, is never sent twice. Start from
+// NewTransport.
 type Transport struct {
-	// Manager knows who runs what. Required, and started; once it has stopped nothing new is learnt.
+	// Manager knows the owners of the shards. Required, and started; after its Stop the owners do not change
+	// any more.
 	Manager *Manager
 	// Shard names the shard that a request is for, such as ShardOf of a part of its path. Required.
 	Shard func(r *http.Request) string
@@ -34,8 +35,8 @@ type Transport struct {
 	Base http.RoundTripper
 	// MaxWaiting is how many requests may wait for one shard. Default 100.
 	MaxWaiting int
-	// MaxBody is how many bytes of a request's body are kept, so that it can be sent to another place. Larger
-	// ones are sent to the first. Default 64 KiB.
+	// MaxBody is how many bytes of a request's body are kept, so that it can be sent to another place. A
+	// request with a larger body is sent to one place only. Default 64 KiB.
 	MaxBody int64
 	// MaxWait bounds how long a request waits; the request's context may end it earlier. Default 30 s.
 	MaxWait time.Duration

@@ -14,8 +14,8 @@ import (
 )
 
 // Scenario is a scenario in the making: what a file says, and nemeses. Start with New. Each method changes it
-// and returns it, and mistakes are kept for Build, which names all of them at once. Whoever still calls
-// methods must not let others use it at the same time; Build may be called by several.
+// and returns it, and mistakes are kept for Build, which names all of them at once. Do not use a Scenario
+// from other goroutines while a method changes it; Build may run several times at once.
 type Scenario struct {
 	base  scenario.Scenario
 	texts []func(*scenario.Scenario) error
@@ -49,7 +49,7 @@ func (b *Scenario) Set(yaml string) *Scenario {
 	return b
 }
 
-// Config takes over the text of an sbr.yaml: the one that production runs with, or a part of it. It is read
+// Config takes over the text of an sbr.yaml: the file that production runs with, or a part of it. It is read
 // and checked as strictly as the agent does. What the simulator has no use for (http, hooks, where Serf
 // listens) is left out; serf.profile sets how members notice, as detection does. Keys that are absent stay as
 // they are.
@@ -125,7 +125,7 @@ func begins(st *scenario.Step) time.Duration {
 	return st.At.From
 }
 
-// located adds the time to a problem of a step: whoever planned it knows no numbers of steps.
+// located adds the time to a problem of a step: the author of a nemesis knows no numbers of steps.
 func located(line string, steps []scenario.Step) string {
 	var i int
 	if _, err := fmt.Sscanf(line, "steps[%d]", &i); err != nil || i >= len(steps) || steps[i].At == nil {

@@ -33,7 +33,7 @@ type Plan struct {
 // Now is the time at which the next step happens.
 func (p *Plan) Now() time.Duration { return p.now }
 
-// Members are the names of those that are there from the start, the oldest first. The slice is a copy.
+// Members are the names of the members at the start, the oldest first. The slice is a copy.
 func (p *Plan) Members() []string { return slices.Clone(p.members) }
 
 // Rand is the only source of chance that a nemesis may use. The seed of the run decides what it gives.
@@ -112,7 +112,7 @@ func (p *Plan) inOrder(names []string) []string {
 	return names
 }
 
-// problems are the mistakes of whoever wrote a scenario.
+// problems are the mistakes of the author of a scenario.
 type problems struct{ lines []string }
 
 func (p *problems) add(format string, args ...any) {

@@ -2,7 +2,7 @@ package simulator
 
 import "time"
 
-// Sequence plays nemeses one after the other: each begins when the one before is over.
+// Sequence plays nemeses one after the other: each begins when the previous one is over.
 func Sequence(all ...Nemesis) Nemesis {
 	return func(p *Plan) {
 		for _, n := range all {

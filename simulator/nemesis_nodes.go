@@ -14,7 +14,7 @@ func CrashAndRestart(name string, after time.Duration) Nemesis {
 	return Sequence(Crash(name), After(after, Restart(name)))
 }
 
-// JoinAnother adds a member under a name that nobody has yet: n6, n7 and so on in a cluster of n1 to n5.
+// JoinAnother adds a member under a new name: n6, n7 and so on in a cluster of n1 to n5.
 func JoinAnother() Nemesis {
 	return func(p *Plan) {
 		for i := len(p.members) + 1; ; i++ {

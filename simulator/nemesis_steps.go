@@ -35,7 +35,7 @@ func Mend(a, b string) Nemesis {
 	return do(scenario.Step{Link: &[]string{a, b}, Loss: new(float64), Latency: new(time.Duration)})
 }
 
-// Heal repairs every link, whoever cut it.
+// Heal repairs every link, whatever step cut it.
 func Heal() Nemesis {
 	yes := true
 	return do(scenario.Step{Heal: &yes})
@@ -58,8 +58,8 @@ func RestartWithoutState(name string) Nemesis {
 	return do(scenario.Step{Restart: &name, State: &lost})
 }
 
-// ForceLeave lets an operator remove members from the lists of those that call them failed, as soon as they
-// do: serf force-leave.
+// ForceLeave lets an operator remove members from the lists of the members that call them failed, as soon as
+// they do: serf force-leave.
 func ForceLeave(names ...string) Nemesis { return do(scenario.Step{ForceLeave: &names}) }
 
 // ForceLeaveOn is ForceLeave on one member.
@@ -92,20 +92,20 @@ func ClockRate(name string, rate float64) Nemesis {
 	return do(scenario.Step{Clock: &scenario.Clock{Node: name, Rate: &rate}})
 }
 
-// StoreDown keeps members from reaching the lease store: of those that are named, or of all if nobody is. It
-// is over after d; 0 is to the end of the run, and then what follows begins at once.
+// StoreDown keeps members from reaching the lease store: the named ones, or all if none is named. It is over
+// after d; 0 is to the end of the run, and then what follows begins at once.
 func StoreDown(d time.Duration, names ...string) Nemesis { return store("down", d, names) }
 
 // LoseRequests loses everything on its way to the lease store. The times and names are as with StoreDown.
 func LoseRequests(d time.Duration, names ...string) Nemesis { return store("lose-requests", d, names) }
 
-// LoseResponses loses every answer of the lease store: what was written is written, and nobody hears of it.
-// The times and names are as with StoreDown.
+// LoseResponses loses every answer of the lease store: a write takes effect, and its sender does not hear of
+// it. The times and names are as with StoreDown.
 func LoseResponses(d time.Duration, names ...string) Nemesis {
 	return store("lose-responses", d, names)
 }
 
-// StoreConflicts lets somebody else touch the lease before each write. The times and names are as with
+// StoreConflicts lets another client touch the lease before each write. The times and names are as with
 // StoreDown.
 func StoreConflicts(d time.Duration, names ...string) Nemesis { return store("conflict", d, names) }
 

@@ -240,7 +240,7 @@ func built(t *testing.T, seed uint64, nodes int, n simulator.Nemesis) *scenario.
 	return sc
 }
 
-// sees lists for each member whom it reaches directly, itself included, once all steps have been taken.
+// sees lists for each member all that it reaches directly, itself included, once all steps have been taken.
 func sees(sc *scenario.Scenario) []string {
 	cut := make(map[string]bool)
 	for i := range sc.Steps {

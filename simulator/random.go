@@ -232,7 +232,7 @@ func (r *dice) story(decision time.Duration) Nemesis {
 	if r.coin(0.6) {
 		all = append(all, Heal())
 	}
-	if r.coin(0.3) { // whoever was downed comes back as somebody new
+	if r.coin(0.3) { // downed members come back as new incarnations
 		all = append(all, OnRandom(0, func(name string) Nemesis { return Within(10*time.Second, Restart(name)) }))
 	}
 	return Sequence(all...)
@@ -244,7 +244,7 @@ func (r *dice) cut(decision time.Duration) Nemesis {
 	case n < 3 && r.zones != nil:
 		return Choice(Partition(Side(r.zones...)), Partition(Side(r.zones[0]), Side(r.zones[1])))
 	case n < 5:
-		return Choice(Groups(2), Halves(), LoneNode(), Groups(3)) // clean ones more often: somebody is left for the next one
+		return Choice(Groups(2), Halves(), LoneNode(), Groups(3)) // clean ones more often, to leave members
 	case n < 6:
 		return PartitionRandomly()
 	case n < 7:

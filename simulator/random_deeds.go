@@ -48,7 +48,7 @@ func (r *dice) deed(at, decision time.Duration) Nemesis {
 	}
 }
 
-// link cuts one link and mends it, or one that another step has cut.
+// link cuts one link and mends it, or mends a link that another step has cut.
 func (r *dice) link(decision time.Duration) Nemesis {
 	wait := r.span(0, 2*decision)
 	return func(p *Plan) {
@@ -58,7 +58,7 @@ func (r *dice) link(decision time.Duration) Nemesis {
 	}
 }
 
-// down lets an operator down a member, asking another one.
+// down lets an operator down a member by asking another member.
 func (r *dice) down() Nemesis {
 	return func(p *Plan) {
 		if pair := p.shuffled(); len(pair) > 1 {

@@ -12,8 +12,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
-// Every seed gives a scenario that validates, the same each time and another one than all others, and that is
-// the same after it was a file. Everything that a file can say is said now and then.
+// Every seed gives a scenario that validates, is the same each time, differs from all others, and is the same
+// after it was a file. Everything that a file can say is said now and then.
 func TestRandom_SaysEverythingInAFile(t *testing.T) {
 	if testing.Short() {
 		t.Skip("writes 2,000 files: run without -short")
@@ -55,7 +55,7 @@ func TestRandom_SaysEverythingInAFile(t *testing.T) {
 	}
 }
 
-// Most runs come to a decision, many leave somebody, and when they end nothing more would happen.
+// Most runs come to a decision, many leave survivors, and when they end nothing more would happen.
 func TestRandom_ThingsHappen(t *testing.T) {
 	seeds := 300
 	if testing.Short() {

@@ -77,7 +77,7 @@ func (o *options) shrinkTries(members int) int {
 // expectation is not met with any of them. Mistakes in the scenario fail the test before anything is played.
 //
 // Of the lowest seed that fails the test says what failed, the smallest scenario that fails in the same way,
-// and two commands: one that plays this test with that seed alone, and one that plays the small scenario with
+// and two commands: the first plays this test with that seed alone, the second plays the small scenario with
 // sbr simulate, with exactly the same failures. The small scenario is also a file: among the test's artifacts
 // under go test -artifacts, otherwise in the folder for temporary files.
 //

@@ -55,7 +55,7 @@ func threeTwo() *simulator.Scenario {
 		At(10*sec, simulator.Partition(simulator.Side("n1", "n2", "n3"), simulator.Side("n4", "n5")))
 }
 
-// unready breaks S1: nobody is ready to decide for an hour. Only some of the steps have to do with it.
+// unready breaks S1: no member is ready to decide for an hour. Only some steps have to do with it.
 func unready() *simulator.Scenario {
 	return simulator.New("unready").Set("cluster: {nodes: 7, split-brain-resolver: {settle-after: 1h, stable-after: 7300ms}}").
 		At(5*sec, simulator.ScrambleClocks(time.Hour, 0.1)).
@@ -116,7 +116,7 @@ func TestRun_SaysWhatIsWrongBeforeItPlays(t *testing.T) {
 	require.Contains(t, r.failed, "with seed 1: planning it panicked: boom")
 }
 
-// Of several mistakes the one of the lowest seed is reported, whichever was found first.
+// Of several mistakes that of the lowest seed is reported, whichever was found first.
 func TestRun_NamesTheLowestSeedThatCannotBeBuilt(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	for range 20 {
@@ -163,7 +163,7 @@ func TestRun_SaysAllAboutAFailure(t *testing.T) {
 	require.Contains(t, playSeeds(t, "8", unready()).failed, "fails with seed 8\n    S1 broken")
 }
 
-// The lowest seed is the one that is reported, whatever core was first, and the ones that pass are not.
+// The lowest seed that fails is reported, whatever core was first; the seeds that pass are not.
 func TestRun_ReportsTheLowestSeed(t *testing.T) {
 	odd := func(p *simulator.Plan) { p.Play(simulator.Maybe(0.2, simulator.Crash("n1"))) }
 	s := simulator.New("sometimes").At(sec, odd).Set("expect: {survivor-count: 5}")
@@ -183,7 +183,7 @@ func TestRun_ShrinkTriesBoundTheSearch(t *testing.T) {
 	require.Contains(t, play(t, unready(), simulator.Seeds(4, 9), simulator.ShrinkTries(1)).failed, "(11 steps, 7 members instead of 11 steps, 7 members)")
 }
 
-// The small scenario is one that fails with the seed that failed, where others pass.
+// The small scenario fails with the seed that failed, where others pass.
 func TestRun_ShrinksWithTheSeedThatFailed(t *testing.T) {
 	s := threeTwo().Set(`
 cluster:
@@ -209,8 +209,7 @@ func TestRun_ReplayQuotesTheName(t *testing.T) {
 	})
 }
 
-// The scenario that is printed is the one in the file, and it fails with exactly the failures that are
-// printed.
+// The scenario that is printed is that of the file, and it fails with exactly the failures that are printed.
 func TestRun_ThePrintedScenarioFailsAsPrinted(t *testing.T) {
 	for name, s := range map[string]*simulator.Scenario{
 		"a promise":      unready(),

@@ -38,22 +38,22 @@ type Config struct {
 	// HandOverRetryInterval is the pause between two tries to ask the others (hand-over-retry-interval).
 	// Default 1 s.
 	HandOverRetryInterval time.Duration
-	// NumberOfRetries is how often a silent member is asked before that is said loudly, and, with a lease,
-	// left to the lease (number-of-retries). Default 15.
+	// NumberOfRetries is how often a silent member is asked before a log line says so and, with a lease, the
+	// lease decides (number-of-retries). Default 15.
 	NumberOfRetries int
-	// RemovalMargin is how long after the removal of a member that may have run it nothing starts. Zero: the
-	// provider's stable-after, as the reference has it. Without a lease it should be at least twice the time
-	// that detection takes: see `sbr explain timing`.
+	// RemovalMargin is how long nothing starts after the removal of a member that may have run the singleton.
+	// Zero: the provider's stable-after, as in the reference. Without a lease it should be at least twice the
+	// time of detection: see `sbr explain timing`.
 	RemovalMargin time.Duration
 	// RestartAfter and RestartAtMost bound the pause before the function is run again where it returned by
 	// itself. Default 1 s and 1 min.
 	RestartAfter, RestartAtMost time.Duration
-	// StopTimeout is how long a run may take to return before that is said loudly, again and again. Nothing
-	// can end it. Default 10 s.
+	// StopTimeout is how long a run may take to return before the log says so, again and again. Nothing can
+	// end the run. Default 10 s.
 	StopTimeout time.Duration
 
-	// UseLease is the key of a lease implementation (see lease.Register): the function runs only with the
-	// lease of its own. Empty, with Store nil: no lease.
+	// UseLease is the key of a lease implementation (see lease.Register): the function runs only with its own
+	// lease. Empty, with Store nil: no lease.
 	UseLease string
 	// LeaseDecode fills the implementation's own configuration. Nil: its defaults.
 	LeaseDecode func(into any) error
@@ -63,17 +63,17 @@ type Config struct {
 	Lease lease.Settings
 	// LeaseName is the name of the lease. Empty: "<system>-singleton-<name>".
 	LeaseName string
-	// LeaseRetryInterval is the pause before the lease is asked for again when nobody knows who has it
+	// LeaseRetryInterval is the pause before the lease is requested again when its holder is unknown
 	// (lease-retry-interval). Default 5 s.
 	LeaseRetryInterval time.Duration
 
-	// After is the largest token that is not given any more, where no lease gives them: for a manager that
-	// follows another one on the same member. Zero: any.
+	// After: without a lease, tokens are larger than this. It is for a manager that follows another manager
+	// on the same member. Zero: no limit.
 	After uint64
 
-	// CompactTokens keeps tokens without a lease below 2^45 for the first 65,535 verdicts, for those who make
-	// numbers of them, as package sharding does. They are meant for runs that start seldom, at most every
-	// four seconds.
+	// CompactTokens keeps tokens without a lease below 2^45 for the first 65,535 verdicts, for callers that
+	// compute numbers from tokens, as package sharding does. Runs should start seldom, at most every four
+	// seconds.
 	CompactTokens bool
 
 	// Logger takes the log lines. Nil: slog.Default().

@@ -8,11 +8,11 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// LeaderChanged says which member leads: the oldest one, where what runs once is supposed to run. It may not
-// have started there yet.
+// LeaderChanged names the leader: the oldest member, where a singleton is supposed to run. The singleton may
+// not have started there yet.
 type LeaderChanged struct {
 	// ID is the member's incarnation, Name its name and Addr its address in the cluster; all empty when there
-	// is nobody.
+	// is no leader.
 	ID   sbr.ID
 	Name string
 	Addr string
@@ -24,8 +24,8 @@ type RoleLeaderChanged struct {
 	LeaderChanged
 }
 
-// Leaders tells who leads, now and after each change, until ctx ends; then the channel is closed. Who reads
-// slowly gets the newest only.
+// Leaders sends the leader, now and after each change, until ctx ends; then the channel is closed. A slow
+// reader gets the newest value only.
 func Leaders(ctx context.Context, c Roster) <-chan LeaderChanged {
 	return follow(ctx, c, func(p downing.Peers) LeaderChanged { return leader(p, "") })
 }
@@ -48,7 +48,8 @@ func follow[T comparable](ctx context.Context, c Roster, leads func(downing.Peer
 	return told.Changes(ctx, nil)
 }
 
-// leader is the oldest member that stays, with a role. One that cannot be reached leads until it is removed.
+// leader is the oldest member with a role that does not leave. An unreachable member leads until it is
+// removed.
 func leader(p downing.Peers, role string) LeaderChanged {
 	for i := range p.List { // the oldest first
 		if q := &p.List[i]; q.Status < sbr.Leaving && q.HasRole(role) {

@@ -15,30 +15,30 @@ const MaxEndpoint = locate.MaxEndpoint
 
 // Location is where a singleton runs.
 type Location struct {
-	// ID is the member's incarnation, Name its name. Empty: nobody runs it, as far as is known.
+	// ID is the member's incarnation, Name its name. Empty: no member is known to run it.
 	ID   sbr.ID
 	Name string
 	// Endpoint is what Config.Endpoint says there.
 	Endpoint string
-	// Token is the run's.
+	// Token is the token of the run.
 	Token uint64
 }
 
 // Known reports whether the singleton is known to run somewhere.
 func (l Location) Known() bool { return l.ID != "" }
 
-// Locator knows where a singleton runs: its Manager tells everybody when it starts and stops, and is asked
-// where nobody has heard. It works on any member, whether it may run the singleton or not. All methods are
-// safe for concurrent use.
+// Locator knows where a singleton runs: each Manager sends all members its starts and stops, and answers a
+// locator that has received none. A Locator works on any member, whether the member may run the singleton or
+// not. All methods are safe for concurrent use.
 //
-// What it says may be old: a message may be lost, or late. It never goes back to an older run.
+// A location may be old: a message may be lost, or late. It never goes back to an older run.
 type Locator struct {
 	name string
 	at   *locate.Locator // of one slot
 }
 
-// NewLocator returns the locator of the singleton called name. Close it after use; there may be one for each
-// singleton on a member. Errors: those of downing.Provider's Serve.
+// NewLocator returns the locator of the singleton called name. Close it after use; a member may have one
+// locator for each singleton. Errors: those of downing.Provider's Serve.
 func NewLocator(c Cluster, name string, log *slog.Logger) (*Locator, error) {
 	return newLocator(c, name, "", log)
 }
@@ -60,14 +60,14 @@ func (l *Locator) Close() { l.at.Close() }
 // Location is where the singleton runs, as far as is known. It never blocks.
 func (l *Locator) Location() Location { return Location(l.at.Slot(0).At()) }
 
-// Changes tells where the singleton runs, now and after each change, until ctx ends; then the channel is
-// closed. Who reads slowly gets the newest only.
+// Changes sends where the singleton runs, now and after each change, until ctx ends; then the channel is
+// closed. A slow reader gets the newest value only.
 func (l *Locator) Changes(ctx context.Context) <-chan Location {
 	return locate.Changes(ctx, l.at, func(at []locate.Location) Location { return Location(at[0]) })
 }
 
-// Wait returns where the singleton runs as soon as that is known, and differs from what the caller has tried
-// in vain (its token, zero: none). The error is ctx's, or says that the locator was closed.
+// Wait returns where the singleton runs, once a run is known whose token is not tried, the token of the run
+// that the caller tried in vain (zero: none). The error is ctx's, or says that the locator was closed.
 func (l *Locator) Wait(ctx context.Context, tried uint64) (Location, error) {
 	at, err := l.at.Slot(0).Wait(ctx, tried)
 	if err != nil {
@@ -76,5 +76,5 @@ func (l *Locator) Wait(ctx context.Context, tried uint64) (Location, error) {
 	return Location(at), nil
 }
 
-// Refresh asks anew, for a caller that was told of a place where the singleton no longer answers.
+// Refresh asks the members again, for a caller whose location no longer answers.
 func (l *Locator) Refresh() { l.at.Slot(0).Refresh() }

@@ -24,11 +24,11 @@ var (
 	ErrLease = errors.New("singleton: the lease cannot be used")
 )
 
-// Cluster is a member's place in its cluster: its fate, who else is there, and how members talk to each
-// other. *downing.Provider is one.
+// Cluster is a member's view of its cluster: its standing, the other members, and how members exchange
+// messages. *downing.Provider is one.
 type Cluster = drive.Cluster
 
-// Roster is who is there: Peers and Follow of a *downing.Provider.
+// Roster lists the members: Peers and Follow of a *downing.Provider.
 type Roster = drive.Roster
 
 var _ Cluster = (*downing.Provider)(nil)
@@ -116,19 +116,20 @@ func (m *Manager) prepare(ctx context.Context, self *downing.Peer) error {
 
 // Stop hands the singleton over, if it runs here, and waits until nothing of it is left. Call it before the
 // member leaves its cluster. If ctx ends first the run's context is cancelled at once and an error that wraps
-// ctx's is returned; what is left ends by itself once the function has returned.
+// ctx's is returned; the rest ends by itself once the function has returned.
 func (m *Manager) Stop(ctx context.Context) error { return m.driver.Stop(ctx) }
 
-// Locator tells where the singleton runs, on every member that has a Manager. It lives as long as the
-// Manager, from Start on; nil before.
+// Locator returns the locator of the singleton, on every member that has a Manager. It exists from Start on;
+// nil before.
 func (m *Manager) Locator() *Locator { return m.locator.Load() }
 
 // Done is closed once nothing of the manager runs any more: after Stop, after the member was downed, after
 // ErrDone.
 func (m *Manager) Done() <-chan struct{} { return m.driver.Over() }
 
-// Ready says why this member should get no requests for the singleton, for a readiness probe: it is not started or is
-// stopped, it is not up, or it has heard of no run yet. nil: nothing speaks against it, also while the singleton moves.
+// Ready says why this member should get no requests for the singleton, for a readiness probe: the manager is
+// not started or is stopped, the member is not up, or no run is known yet. nil: it may get requests, also
+// while the singleton moves.
 func (m *Manager) Ready() error {
 	l := m.locator.Load()
 	return m.driver.Ready(l != nil && l.at.Heard())
@@ -150,7 +151,7 @@ func (m *Manager) function(r *drive.Run) func(context.Context) error {
 	return func(ctx context.Context) error { return m.cfg.Run(context.WithValue(ctx, runKey{}, run), run) }
 }
 
-// happened tells the log, and the locators, what becomes of a run.
+// happened reports the progress of a run to the log and to the locators.
 func (m *Manager) happened(what drive.Moment, r *drive.Run, why string) {
 	log := m.cfg.Logger.With("singleton", m.cfg.Name, "run", r.Number)
 	switch what {
@@ -164,7 +165,7 @@ func (m *Manager) happened(what drive.Moment, r *drive.Run, why string) {
 	}
 }
 
-// ended says what is to be done once the function has returned.
+// ended decides what follows the return of the function.
 func (m *Manager) ended(r *drive.Run, err error, took time.Duration) slot.RunEnded {
 	if took >= m.cfg.RestartAtMost {
 		m.backoff.Reset()
@@ -179,7 +180,7 @@ func (m *Manager) ended(r *drive.Run, err error, took time.Duration) slot.RunEnd
 	return e
 }
 
-// explained keeps for Status what the machine says.
+// explained keeps the machine's explanation for Status.
 func (m *Manager) explained(e slot.Explain) []any {
 	m.last = e.Text
 	return nil

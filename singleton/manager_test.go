@@ -212,8 +212,8 @@ func TestManager_RunsOnTheWinningSide(t *testing.T) {
 	})
 }
 
-// A manager that is stopped takes a moment to be out of its member's tags. Whoever asks it meanwhile is
-// answered all the same.
+// A manager that is stopped takes a moment to be out of its member's tags. A request meanwhile is answered
+// all the same.
 func TestStop_NobodyWaitsForAManagerThatHasJustStopped(t *testing.T) {
 	eachWay(t, 3, func(t *testing.T, c *crew) {
 		c.runsOn("n1", 30*time.Second)
@@ -227,8 +227,8 @@ func TestStop_NobodyWaitsForAManagerThatHasJustStopped(t *testing.T) {
 	})
 }
 
-// A process that stood still for longer than it may be trusted finds Check false at once, when nothing else
-// in it has gone on yet.
+// After a pause longer than Trust a process finds Check false at once, when nothing else in it has gone on
+// yet.
 func TestCheck_IsRightBeforeAnythingElseGoesOn(t *testing.T) {
 	for way, want := range map[string]error{"without a lease": singleton.ErrUnsure, "with a lease": singleton.ErrLeaseLost} {
 		t.Run(way, func(t *testing.T) {
@@ -268,7 +268,7 @@ func TestCheck_IsRightBeforeAnythingElseGoesOn(t *testing.T) {
 	}
 }
 
-// A process that stood still while its run rested does not start the run that others have taken over
+// A process that was paused while its run rested does not start the run that others have taken over
 // meanwhile.
 func TestRest_NothingStartsAfterAStandstill(t *testing.T) {
 	for _, way := range []string{"without a lease", "with a lease"} {

@@ -81,8 +81,8 @@ func TestDowned_StopsBeforeAnythingElse(t *testing.T) {
 	})
 }
 
-// Without a lease a member that is not sure of its place stops by itself, whatever its resolver does: here
-// the store is away, and the policy is to wait.
+// Without a lease a member whose membership is not confirmed stops by itself, whatever its resolver does:
+// here the store is away, and the policy is to wait.
 func TestUnsure_StopsBeforeOthersMayStart(t *testing.T) {
 	clustertest.Virtual(t, clustertest.Options{Config: func(name string, c *downing.Config) {
 		clustertest.Quick(name, c)
@@ -294,8 +294,8 @@ func TestDowned_TheProcessWaitsForTheEnd(t *testing.T) {
 	})
 }
 
-// While it waits for a lease that somebody else holds, a manager can be stopped; and the member says that it
-// offers nothing any more.
+// While it waits for a lease that another process holds, a manager can be stopped; and the member says that
+// it offers nothing any more.
 func TestStop_WhileItWaitsForTheLease(t *testing.T) {
 	store := leasetest.NewMemory()
 	with(t, 2, func(name string, c *singleton.Config) { c.Store = store.View(name) }, func(t *testing.T, c *crew) {

@@ -10,16 +10,16 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/slot/drive"
 )
 
-// ErrDone is returned by Config.Run to say that this member is not to run the function again. It hands over
+// ErrDone is returned by Config.Run when this member must not run the function again. The member hands over
 // to another one.
 var ErrDone = errors.New("singleton: done")
 
-// Superseded is returned by Config.Run when it has found a newer run, by its token: a resource has refused
-// that of this one. The function is run again after RestartAfter, here or elsewhere, under a token that is
-// larger than that.
+// Superseded is returned by Config.Run when a resource has refused the token of this run: Token is that of
+// the newer run. The function is run again after RestartAfter, here or elsewhere, under a token larger than
+// Token.
 type Superseded struct{ Token uint64 }
 
-// Error says by which token.
+// Error names the token.
 func (s *Superseded) Error() string {
 	return fmt.Sprintf("singleton: there was a run with token %d", s.Token)
 }
@@ -47,28 +47,28 @@ type Run struct{ run *drive.Run }
 // RunOf is for package sharding.
 func RunOf(r *drive.Run) *Run { return &Run{r} }
 
-// Token is the fencing token: send it with everything that must not happen twice, and let the resource refuse
-// smaller ones.
+// Token is the fencing token: send it with every request that must not take effect twice, and let the
+// resource refuse smaller tokens.
 func (r *Run) Token() uint64 { return r.run.Token }
 
-// State is what the run before has handed over: nil at the first start, after a crash, or if it left nothing.
-// Do not change it.
+// State is the state that the last run handed over: nil at the first start, after a crash, or if that run
+// left none. Do not change it.
 func (r *Run) State() []byte { return r.run.State }
 
-// From is the name of the member that handed over; empty if none did.
+// From is the name of the member that handed over; empty if no member did.
 func (r *Run) From() string { return r.run.From }
 
-// HandOver sets what the next run gets, at most MaxState bytes; the last call before the function returns
-// counts. It is lost in a crash. It returns an error that names the size if there is too much of it.
+// HandOver sets the state for the next run, at most MaxState bytes; the last call before the function returns
+// counts. A crash loses the state. If the state is too large the error names its size.
 func (r *Run) HandOver(state []byte) error { return r.run.HandOver(state) }
 
-// Check returns nil while this run certainly may work. It asks nobody and never blocks. After a pause of the
-// process it is right at once, before the context has ended. The error wraps ErrNotRunning.
+// Check returns nil while this run certainly may work. It sends nothing and never blocks. After a pause of
+// the process its result is right at once, before the context has ended. The error wraps ErrNotRunning.
 func (r *Run) Check() error { return r.run.Check() }
 
-// Until is the moment at which Check fails unless this member has renewed the lease, or was sure of its place
-// again, meanwhile; zero: never. ok is false when Check fails already. It is for work that takes time to end:
-// begin before that moment, and have ended at it. It never blocks.
+// Until is the moment at which Check fails unless the lease was renewed, or membership confirmed again,
+// meanwhile; zero: never. ok is false when Check fails already. It is for work that takes time: end the work
+// before that moment. Until never blocks.
 func (r *Run) Until() (at time.Time, ok bool) { return r.run.ValidUntil() }
 
 type runKey struct{}

@@ -11,13 +11,14 @@ type Status struct {
 	Name string `json:"name"`
 	// Phase is that of package handover: idle, taking, acquiring, active, resting, stopping, releasing.
 	Phase string `json:"phase"`
-	// Token is the present run's; zero while nothing runs here.
+	// Token is the token of the present run; zero while nothing runs here.
 	Token uint64 `json:"token"`
 	// WaitingFor are the members whose consent is missing, by name.
 	WaitingFor []string `json:"waiting-for,omitempty"`
-	// LeaseHolder holds the lease that is waited for. Empty: it is not waited for, or nobody is known to.
+	// LeaseHolder is the holder of the lease that the manager waits for. Empty: it waits for none, or the
+	// holder is unknown.
 	LeaseHolder string `json:"lease-holder,omitempty"`
-	// Margin is how long the removal margin still lasts that is waited for.
+	// Margin is the rest of the removal margin that the manager waits for.
 	Margin time.Duration `json:"margin,omitempty"`
 	// Resigned: the singleton is never run here again.
 	Resigned bool `json:"resigned,omitempty"`
@@ -25,14 +26,14 @@ type Status struct {
 	Last string `json:"last,omitempty"`
 }
 
-// Status tells what the manager does. It is safe for concurrent use.
+// Status returns what the manager does. It is safe for concurrent use.
 func (m *Manager) Status() Status {
 	s, _ := m.status.Get()
 	s.WaitingFor = append([]string(nil), s.WaitingFor...)
 	return s
 }
 
-// publish renews what Status says.
+// publish updates the value of Status.
 func (m *Manager) publish() {
 	s := m.machine.Status()
 	next := Status{Name: m.cfg.Name, Resigned: s.Resigned, Last: m.last, LeaseHolder: m.driver.LeaseHolder(0)}

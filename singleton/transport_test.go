@@ -16,7 +16,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/singleton"
 )
 
-// hosts are the places that requests are sent to: each answers with its name, one that is gone takes no
+// hosts are the places that requests are sent to: each answers with its name, a closed one takes no
 // connection.
 type hosts struct {
 	mu     sync.Mutex

@@ -59,9 +59,9 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// While nobody is unreachable a decision costs one small allocation, for the copy of the view's header that
-// the strategy is given, however large the cluster is. What grows with the cluster is only the list of those
-// who go down.
+// While no member is unreachable a decision costs one small allocation, for the copy of the view's header
+// that the strategy is given, however large the cluster is. What grows with the cluster is only the list of
+// downed members.
 func TestDecide_AllocatesNothingThatGrowsWhileNobodyIsUnreachable(t *testing.T) {
 	for _, n := range []int{1, 10, 1000, 10000} {
 		v := large(n, false)
@@ -75,7 +75,7 @@ func TestDecide_AllocatesNothingThatGrowsWhileNobodyIsUnreachable(t *testing.T) 
 	}
 }
 
-// A clean cut: the list of those who go down, the reason, and nothing for each member.
+// A clean cut: the list of downed members, the reason, and nothing for each member.
 func TestDecide_AllocatesFewTimesForACleanCut(t *testing.T) {
 	for _, n := range []int{10, 1000, 10000} {
 		v := large(n, true)

@@ -10,8 +10,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
-// downs checks whom a strategy downs, with the safeguard off, in a view as the reference's tests set it up
-// (see picture.gossip).
+// downs checks which members a strategy downs, with the safeguard off, in a view as the reference's tests set
+// it up (see picture.gossip).
 func downs(t *testing.T, s sbr.Strategy, p picture, side int, reports, want string) {
 	t.Helper()
 	v := p.gossip(side, reports)
@@ -95,8 +95,7 @@ func TestConformance_IndirectlyConnectedOtherStrategies(t *testing.T) {
 	})
 }
 
-// survivors plays a whole cluster: every side decides, and whoever is downed by a decision of its side is
-// gone.
+// survivors plays a whole cluster: every side decides, and a member that its side's decision downs is gone.
 func survivors(s sbr.Strategy, threshold float64, views ...sbr.View) string {
 	out := map[sbr.ID]bool{}
 	var all []sbr.Member

@@ -15,16 +15,16 @@
 //
 // # Terms
 //
-// A member is counted when it is up or leaving and has the strategy's role; without a role everybody has it.
-// Joining and weakly-up members are not counted but go down with their side. Exiting and downed members are
-// neither counted nor downed: they are on their way out. The lowest address and the oldest member are looked
-// for among the counted members.
+// A member is counted when it is up or leaving and has the strategy's role; without a role every member has
+// it. Joining and weakly-up members are not counted but go down with their side. Exiting and downed members
+// are neither counted nor downed: they are on their way out. The lowest address and the oldest member are
+// looked for among the counted members.
 //
 // # Guarantees
 //
 //   - Decide is pure and total: it reads nothing but the view and the settings, answers every view, and never
 //     panics.
-//   - A view in which nobody is unreachable or indirectly connected gets the kind None, whatever the
+//   - A view in which no member is unreachable or indirectly connected gets the kind None, whatever the
 //     strategy.
 //   - Two sides of a clean cut that know of the same members with the same statuses are never both kept by
 //     keep-majority, keep-oldest, static-quorum or keep-referee.
@@ -33,12 +33,12 @@
 //
 //   - Only lease-majority is safe when the two sides know of different members, when there are more than two
 //     views of one partition, or when reachability is not symmetric: it lets one lease decide. The others
-//     count, and whoever counts can count wrong.
+//     count, and a count can be wrong.
 //   - keep-majority and keep-oldest look for the one change that may have slipped through during the cut (a
-//     member that became up or left) and then down everybody. That is the reference's rule; it is no proof.
+//     member that became up or left) and then down all members. That is the reference's rule; it is no proof.
 //     Known gap: when a joining member with the lowest address of all becomes up on the other side and makes
 //     the sides equal, keep-majority keeps both.
-//   - Nobody is guaranteed to stay: a split into three parts without a majority downs all three.
+//   - No member is guaranteed to stay: a split into three parts without a majority downs all three.
 //
 // # Assumptions
 //

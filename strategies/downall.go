@@ -2,14 +2,14 @@ package strategies
 
 import "github.com/serf-sbr/serf-sbr/sbr"
 
-// DownAll downs everybody as soon as somebody cannot be reached: no side is ever wrong, and none is left.
-// It suits clusters that are restarted as a whole.
+// DownAll downs all members as soon as one is unreachable: no side is ever wrong, and none is left. It suits
+// clusters that are restarted as a whole.
 type DownAll struct{}
 
 var _ sbr.Strategy = DownAll{}
 
 // Decide answers DownAll (as Akka and Pekko do: always, also when members are indirectly connected), or None
-// for a view in which nobody is unreachable.
+// for a view in which no member is unreachable.
 func (DownAll) Decide(v *sbr.View) sbr.Choice {
 	s := look(v, "")
 	if s.whole() {

@@ -11,7 +11,7 @@ import (
 // part goes down. The zero value counts all members.
 type KeepMajority struct {
 	// Role limits counting to members with this role; all members of the losing side go down. Empty: count
-	// everybody.
+	// all members.
 	Role string `yaml:"role"`
 }
 
@@ -38,7 +38,7 @@ func (k KeepMajority) Decide(v *sbr.View) sbr.Choice {
 
 // surelyMajority repeats the count as the other side may see it: there the members that join may be up
 // already, and those that leave here may be gone. Only the keeping side asks: a side that goes down endangers
-// nobody.
+// no other side.
 func (s *survey) surelyMajority(lowestUp *sbr.Member) bool {
 	return lowestUp != nil && larger(s.here.Up, s.there.Base()+s.there.Joining, lowestUp)
 }

@@ -13,7 +13,7 @@ type KeepOldest struct {
 	// does not take the whole cluster down. In a cluster of two the oldest stays.
 	DownIfAlone bool
 	// Role limits counting, and the search for the oldest, to members with this role; all members of the
-	// losing side go down. Empty: count everybody.
+	// losing side go down. Empty: count all members.
 	Role string
 }
 
@@ -60,7 +60,7 @@ func (k KeepOldest) keeps(oldestHere bool, here, there int) bool {
 func (k KeepOldest) alone(its, others int) bool { return k.DownIfAlone && its == 1 && others >= 2 }
 
 // surelyKeeps repeats the rule as the other side may see it: there, members that leave may be gone, also the
-// oldest; and members that join may be up, which matters only to the question who is alone.
+// oldest; and members that join may be up, which matters only to whether the oldest member is alone.
 func (k KeepOldest) surelyKeeps(s *survey, oldestUp *sbr.Member) bool {
 	if oldestUp == nil {
 		return false

@@ -16,7 +16,7 @@ type KeepReferee struct {
 	// Address is the referee's address (host:port) or its name. Required. It is a referee only while it is up
 	// or leaving.
 	Address string `yaml:"address"`
-	// DownAllIfLessThanNodes downs everybody when the referee's side has fewer counted members than this.
+	// DownAllIfLessThanNodes downs all members when the referee's side has fewer counted members than this.
 	// Zero and one: no limit. Default: 1.
 	DownAllIfLessThanNodes int `yaml:"down-all-if-less-than-nodes"`
 }
@@ -45,7 +45,7 @@ func (k KeepReferee) Decide(v *sbr.View) sbr.Choice {
 
 // referee is the counted member that Address means, nil if there is none. Where a name was used again and the
 // older incarnation is still listed, the youngest is meant: two sides must never both find a referee of their
-// own. An empty address names nobody.
+// own. An empty address names no member.
 func (k KeepReferee) referee(v *sbr.View) *sbr.Member {
 	var found *sbr.Member
 	if k.Address == "" {

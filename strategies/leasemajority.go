@@ -27,7 +27,7 @@ const (
 // connected, and lets both sides ask at once; DefaultSettings keeps the largest group and has a delay of 2 s.
 type LeaseMajority struct {
 	// Role limits counting to members with this role; all members of the losing side go down. Empty: count
-	// everybody.
+	// all members.
 	Role string
 	// AcquireLeaseDelayForMinority is how long the smaller side waits before it asks for the lease. Zero: it
 	// does not wait. Default: 2 s. It must be longer than the sides' decisions lie apart for the larger side
@@ -53,8 +53,8 @@ func (l LeaseMajority) Decide(v *sbr.View) sbr.Choice {
 	case s.whole() || !s.cut && l.KeepsLargestGroup():
 		return nothing()
 	case s.indirect > 0 && !l.KeepsLargestGroup():
-		// No delay, even on the smaller side: the counts mean little while members disagree about who is
-		// reachable.
+		// No delay, even on the smaller side: the counts mean little while members disagree about which
+		// members are reachable.
 		return s.choose(sbr.AcquireLeaseAndDownIndirectlyConnected, s.indirectly())
 	case s.total() == 0:
 		return s.choose(sbr.AcquireLeaseAndDownUnreachable, s.nobodyCounts())
@@ -67,8 +67,8 @@ func (l LeaseMajority) Decide(v *sbr.View) sbr.Choice {
 	return c
 }
 
-// keep is the choice of a group. All that are heard choose the same one; only those that are not may choose
-// another, at most as large as they are many.
+// keep is the choice of a group. All heard members choose the same group; only others may choose another, at
+// most as large as they are many.
 func (l LeaseMajority) keep(v *sbr.View, g *sbr.Group) sbr.Choice {
 	if len(v.Outside(g)) == 0 {
 		return sbr.Choice{Kind: sbr.None, Reason: "every member is heard, and no broken link between two of them is confirmed"}

@@ -83,7 +83,7 @@ func TestMetamorphic_AnotherExitingMemberOnThisSideChangesNothing(t *testing.T) 
 		leaver := sbr.Member{ID: "leaver", Name: "leaver", Addr: "a:1", Born: -5, Roles: []string{"r"}, Status: pick(r, sbr.Exiting, sbr.Down)}
 		w := sbr.NewView(v.Self, append(slices.Clone(v.Members), leaver), v.Reports, v.SeenBy)
 		if len(v.Reports) > 0 {
-			return // it has a say in who is agreed to be gone
+			return // it has a say in which members are agreed to be gone
 		}
 		assert.Equal(t, sbr.Decide(s, &v, threshold), sbr.Decide(s, &w, threshold), "%#v\n%s", s, show(v))
 	})

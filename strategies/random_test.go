@@ -26,8 +26,7 @@ func (r source) view() sbr.View {
 	if r.IntN(3) > 0 {
 		reports = r.reports(members, r.IntN(8))
 	}
-	// Mostly as in a real cluster: whoever is reported is unreachable, and somebody reports whoever is
-	// unreachable.
+	// Mostly as in a real cluster: a reported member is unreachable, and an unreachable member is reported.
 	if r.IntN(4) > 0 {
 		for i := range members {
 			for _, rep := range reports {

@@ -9,14 +9,14 @@ import (
 )
 
 // StaticQuorum keeps a side that has at least QuorumSize members and downs any other. It suits clusters of a
-// fixed size. With more than 2 x QuorumSize - 1 members two sides could both be large enough, so then
-// everybody goes down. The zero value does not validate.
+// fixed size. With more than 2 x QuorumSize - 1 members two sides could both be large enough, so then all
+// members go down. The zero value does not validate.
 type StaticQuorum struct {
 	// QuorumSize is the smallest number of reachable counted members that may go on, at least 1. There is no
 	// default.
 	QuorumSize int `yaml:"quorum-size"`
 	// Role limits counting to members with this role; all members of the losing side go down. Empty: count
-	// everybody.
+	// all members.
 	Role string `yaml:"role"`
 }
 
@@ -49,7 +49,7 @@ func (q StaticQuorum) excess(s *survey) string {
 }
 
 // Warning returns one sentence when the cluster has grown too large for the quorum, so that the next
-// partition would down everybody. Empty: all is well. The reference logs it on each member that becomes up.
+// partition would down all members. Empty: all is well. The reference logs it on each member that becomes up.
 func (q StaticQuorum) Warning(v *sbr.View) string {
 	s := look(v, q.Role)
 	if !q.tooMany(s.total()) {

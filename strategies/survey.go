@@ -8,13 +8,13 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// survey is what a view tells a strategy with a role.
+// survey is the part of a view that a strategy with a role uses.
 type survey struct {
 	role        string
 	here, there sbr.Count
 	// lowest is the first base member in address order; nil when there is none.
 	lowest *sbr.Member
-	// cut says that somebody is unreachable, whatever the status and the role.
+	// cut says that a member is unreachable, whatever the status and the role.
 	cut bool
 	// indirect is how many members are indirectly connected, whatever the status and the role.
 	indirect int

@@ -149,7 +149,7 @@ func older(a, b sbr.Member) bool {
 	return lowerAddress(a, b)
 }
 
-// Who is indirectly connected.
+// The indirectly connected members.
 func (w world) crossed() ids {
 	observers, subjects := ids{}, ids{}
 	for r := range w.records {

@@ -76,14 +76,14 @@ func (a *agentFlags) asking(f func(ctx context.Context, client *agentClient, arg
 	}
 }
 
-// addTrust adds the flags that say who is trusted.
+// addTrust adds the flags that say which certificates are trusted.
 func (a *agentFlags) addTrust(flags *pflag.FlagSet) {
 	flags.StringVar(&a.tokenFile, "token-file", "", "file with the token that the agent wants")
 	flags.StringVar(&a.caFile, "ca-file", "", "file with the certificates to trust, PEM (default: those of this machine)")
 }
 
-// client returns a client for the agent that the flags, a configuration and the environment name. The agent's
-// own certificate, which its configuration names, is trusted as it is, whoever signed it.
+// client returns a client for the agent that the flags, a configuration and the environment name. It trusts
+// the agent's own certificate, which its configuration names, whatever authority signed it.
 func (a *agentFlags) client() (*agentClient, error) {
 	if a.timeout <= 0 {
 		return nil, badInput{fmt.Errorf("--timeout %v: it must be positive", a.timeout)}
@@ -119,14 +119,14 @@ func (a *agentFlags) client() (*agentClient, error) {
 	if err != nil {
 		return nil, badInput{err}
 	}
-	// Without a proxy: an agent is next to whoever asks, and its token is for nobody else.
+	// Without a proxy: an agent is next to its caller, and its token is for nobody else.
 	return &agentClient{who: "agent", url: base, token: token, timeout: a.timeout, http: &http.Client{
 		Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // an agent never sends anybody away
 	}}, nil
 }
 
-// listenURL is where somebody on the same machine reaches a server that listens there.
+// listenURL is where a client on the same machine reaches a server that listens there.
 func listenURL(h *config.HTTP) (string, error) {
 	scheme := "http"
 	if h.TLSCertFile != "" {

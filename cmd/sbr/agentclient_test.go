@@ -25,8 +25,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/config"
 )
 
-// The certificate that a configuration names is trusted, also where an authority has signed it that nobody
-// here knows.
+// The certificate that a configuration names is trusted, also where an unknown authority has signed it.
 func TestStatus_TrustsTheCertificateOfTheConfiguration(t *testing.T) {
 	authority := certificate(t, nil)
 	own := certificate(t, &authority)

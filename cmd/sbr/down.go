@@ -54,7 +54,7 @@ func newDown(s streams) *cobra.Command {
 // downResult is the answer of `sbr down -o json`.
 type downResult struct {
 	System string `json:"system"`
-	// Member is the one that goes; By is the member whose agent was asked.
+	// Member is the member that goes down; By is the member whose agent was asked.
 	Member string `json:"member"`
 	By     string `json:"by"`
 	web.DownAnswer

@@ -150,7 +150,7 @@ func (o *exploreAll) families() ([]explore.Family, error) {
 }
 
 // walkAll makes the walks of all families on all cores, and shows how far it is. The results are in the order
-// of the families; one that was not begun when ctx ended is empty.
+// of the families; that of a family whose walk had not begun when ctx ended is empty.
 func walkAll(ctx context.Context, families []explore.Family, to io.Writer) []explore.FamilyResult {
 	show := newProgress(to, "form", uint64(len(families)))
 	defer show.end()
@@ -246,7 +246,7 @@ func (o *exploreAll) report(families []explore.Family, results []explore.FamilyR
 	return r
 }
 
-// violated notes a violation. Of those that say the same the one with the fewest steps is kept.
+// violated notes a violation. Of violations that say the same that with the fewest steps is kept.
 func (r *walkReport) violated(v explore.Violation) {
 	k := slices.IndexFunc(r.Violations, func(w explore.Violation) bool { return w.Promise == v.Promise && w.Text == v.Text })
 	switch {

@@ -76,8 +76,8 @@ func TestExploreRandom_WritesFailures(t *testing.T) {
 	require.Equal(t, "sbr simulate - --seeds 7", inline.Failures[0].Replay, "it is not the scenario of its seed")
 }
 
-// Whoever ends it gets what was found so far, as a result that can be read, and an exit status that says that
-// it is not all.
+// An interrupted exploration prints what it has found so far, as a result that can be read, and ends with an
+// exit status that says that it is not all.
 func TestExploreRandom_Interrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -150,8 +150,8 @@ func readFile(path string, limit int64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, limit+1))
 }
 
-// notPipe refuses a named pipe: to open one waits until somebody writes to it. Those that a shell makes for a
-// command have names of their own.
+// notPipe refuses a named pipe: to open one waits for its writer. Pipes that a shell makes for a command have
+// names of their own.
 func notPipe(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || info.Mode()&fs.ModeNamedPipe == 0 || strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/") {

@@ -107,7 +107,7 @@ type counter int
 
 func (c *counter) Write(p []byte) (int, error) { *c += counter(len(p)); return len(p), nil }
 
-// Each write may be the one that fails, the last as well.
+// Any write may fail, also the last.
 func TestSimulate_JUnitReportsWriteErrors(t *testing.T) {
 	a, b := &scenarioFile{path: "a.yaml"}, &scenarioFile{path: "b.yaml"}
 	write := func(left int) error {

@@ -21,7 +21,7 @@ Exit statuses: 0 released, 1 outcome unknown, 2 bad usage, 3 not released: the o
 type release struct {
 	Lease   string `json:"lease"`
 	Outcome string `json:"outcome"`
-	// Holder is who held the lease before.
+	// Holder is the holder of the lease before.
 	Holder string `json:"holder"`
 	Token  uint64 `json:"token"`
 	Error  string `json:"error,omitempty"`
@@ -69,7 +69,7 @@ verdict has downed stay down.
 
 Exit statuses: 0 released, 1 outcome unknown, 2 bad usage or not confirmed, 3 not released: it is free, or another owner holds it.`
 
-// systemOwner is who an operator's act is done as. It holds nothing.
+// systemOwner is the owner that an operator's act is done as. It holds nothing.
 const systemOwner = "sbr lease force-release"
 
 func newLeaseForceRelease(s streams) *cobra.Command {

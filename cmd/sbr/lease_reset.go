@@ -122,8 +122,8 @@ func (a *resetAnswer) report(s streams, output, outcome, message string) error {
 	return s.message(output, a, a.Message, outcome == "reset" || outcome == "sound")
 }
 
-// remembersMore asks an agent, and says why it speaks against the reset; empty for nothing, also where no
-// agent runs. One that cannot be asked may remember anything.
+// remembersMore asks the agent, and says why it speaks against the reset; empty if it does not, or if no
+// agent runs. An agent that cannot be asked may remember anything.
 func remembersMore(ctx context.Context, client *agentClient, after resetRecord) string {
 	st, err := client.status(ctx)
 	switch {

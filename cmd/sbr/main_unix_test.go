@@ -12,7 +12,7 @@ import (
 )
 
 // A panic in a goroutine of a library is no bad configuration: the exit status must not be 2, after which
-// nobody starts the agent again.
+// service managers do not start the agent again.
 func TestMain_APanicEndsBySignal(t *testing.T) {
 	const env = "SBR_TEST_PANICS"
 	if os.Getenv(env) != "" {

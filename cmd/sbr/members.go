@@ -47,7 +47,7 @@ type memberAnswer struct {
 	Side string `json:"side"`
 }
 
-// members returns those that fit, in the agent's order, which is that of the addresses.
+// members returns the members that fit, in the agent's order, which is that of the addresses.
 func (f *memberFilter) members(a *agentAnswer) []memberAnswer {
 	heard := make(map[string]bool)
 	for _, r := range a.Reports {

@@ -19,7 +19,7 @@ import (
 const (
 	exitInternal = 1
 	exitBadInput = 2
-	exitHeld     = 3 // for certain not: somebody else holds the lease, the member is not up
+	exitHeld     = 3 // for certain not: another owner holds the lease, the member is not up
 )
 
 const rootHelp = `sbr resolves split brains of Serf clusters: when a cluster is cut in two, exactly one side stays up.
@@ -118,7 +118,7 @@ func verb(f func() error) func(*cobra.Command, []string) error {
 	return verbOf(func([]string) error { return f() })
 }
 
-// verbOf is verb for one that has arguments.
+// verbOf is verb for a function that has arguments.
 func verbOf(f func(args []string) error) func(*cobra.Command, []string) error {
 	return func(_ *cobra.Command, args []string) error {
 		err := f(args)
@@ -129,7 +129,7 @@ func verbOf(f func(args []string) error) func(*cobra.Command, []string) error {
 	}
 }
 
-// interruptibleVerb is verb for one that ends with the first SIGINT or SIGTERM.
+// interruptibleVerb is verb for a function that ends with the first SIGINT or SIGTERM.
 func interruptibleVerb(f func(ctx context.Context) error) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		ctx, stop := interruptible(c.Context())

@@ -120,8 +120,8 @@ func after(lines []string, older, newer string) (n int) {
 	return n
 }
 
-// The program of a `sbr run` that stands still has ended before the other one starts: its supervisor knows
-// how long the lease lasts.
+// The program of a paused `sbr run` has ended before the other program starts: its supervisor knows how long
+// the lease lasts.
 func TestRun_Paused(t *testing.T) {
 	dir := t.TempDir()
 	a := startRun(t, dir, "a")
@@ -149,7 +149,7 @@ func TestRun_Paused(t *testing.T) {
 	require.Contains(t, a.err.String(), `because="its time is nearly over, and was not extended"`)
 }
 
-// When everything stood still while somebody else took over, the program is killed at once when it goes on,
+// When everything stood still while another process took over, the program is killed at once when it goes on,
 // without its time to end.
 func TestRun_PausedAsAWhole(t *testing.T) {
 	dir := t.TempDir()
@@ -170,7 +170,7 @@ func TestRun_PausedAsAWhole(t *testing.T) {
 }
 
 // A `sbr run` that is killed takes along all that the program has started; its supervisor releases the lease
-// then, so that the other one starts at once. It has an hour to.
+// then, so that the other `sbr run` starts at once. It has an hour to.
 func TestRun_Killed(t *testing.T) {
 	dir := t.TempDir()
 	a := startRun(t, dir, "a", "--heartbeat-timeout", "1h")

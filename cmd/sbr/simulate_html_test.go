@@ -23,7 +23,7 @@ func TestSentence(t *testing.T) {
 	}
 }
 
-// A run that panics is in the report, without a history; one that plays differently the second time is an
+// A run that panics is in the report, without a history; a run that plays differently the second time is an
 // error.
 func TestSimulateHTML_RunsThatCannotBeTold(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.html")

@@ -60,7 +60,7 @@ type logLine struct {
 // incident is what happened, as the members saw it.
 type incident struct {
 	lines    []logLine
-	members  map[string]*logged // also those of which only others speak
+	members  map[string]*logged // also members of which only others speak
 	strategy string
 	told     []told         // what was decided
 	unused   map[string]int // lines, by what they are

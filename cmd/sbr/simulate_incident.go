@@ -137,7 +137,7 @@ func (m *logged) stoodStill(at time.Time) bool {
 // link are two members, in the order of their names.
 type link struct{ a, b string }
 
-// called is when one member called another one unreachable, for no other reason that is known.
+// called is when one member called another unreachable, for no other reason that is known.
 func (in *incident) called(by, of string) (all []span) {
 	for _, s := range in.members[by].sees[of] {
 		if subject := in.members[of]; subject.stoodStill(s.from) || subject.out(s.from.Add(-time.Second)) {
@@ -155,7 +155,7 @@ func (in *incident) called(by, of string) (all []span) {
 }
 
 // cuts are the times in which two members could not reach each other. Members call also those unreachable
-// that others report, so both ends have to say so, unless the other one has no log, or was down before it
+// that others report, so both ends have to say so, unless the other member has no log, or was down before it
 // noticed.
 func (in *incident) cuts(l link) (all []span) {
 	takes := [2][]span{in.called(l.a, l.b), in.called(l.b, l.a)}
@@ -262,7 +262,7 @@ func wiring(names []string, cut map[link]bool) (steps []scenario.Step) {
 	return steps
 }
 
-// stores are the steps in which the store did not answer, or refused: for those together who lived through it
+// stores are the steps in which the store did not answer, or refused: one step for the members that it hit
 // together.
 func (in *incident) stores() (all []timedStep) {
 	type fault struct {

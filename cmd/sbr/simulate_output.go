@@ -104,7 +104,7 @@ func (w *simulateText) word(passed bool) string {
 	return w.red("FAIL")
 }
 
-// outcome is who is up and who is down at the end.
+// outcome says which nodes are up and which are down at the end.
 func outcome(r *played) string {
 	parts := []string{names(r.Survivors) + " up"}
 	if len(r.Down) > 0 {

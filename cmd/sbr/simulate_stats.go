@@ -43,8 +43,8 @@ func (s *simulateStats) add(r *played) {
 	}
 }
 
-// table has the percentiles: of times those that so many runs did not exceed, of survivors those that so many
-// runs reached.
+// table has the percentiles: of times the values that so many runs did not exceed, of survivors the values
+// that so many runs reached.
 func (s *simulateStats) table() string {
 	rows := [][]string{{"", "p50", "p90", "p99", "worst"}}
 	row := func(name string, all []float64, digits int, sign float64) {

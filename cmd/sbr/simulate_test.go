@@ -34,7 +34,7 @@ func TestSimulate_ResultsAreInOrder(t *testing.T) {
 	}
 }
 
-// Whoever takes no more results ends the runs: nothing is left waiting.
+// A caller that takes no more results ends the runs: nothing is left waiting.
 func TestSimulate_StopsWhenNobodyReads(t *testing.T) {
 	n := 0
 	play([]*scenarioFile{someScenario(t, "run-for: 1s")}, seedRange{from: 1, to: maxRuns}, (*scenario.Prepared).Judge, func(*played) bool {

@@ -198,8 +198,8 @@ func membersText(a *agentAnswer) string {
 	return text
 }
 
-// downedNames are those that were downed and are still listed, and those that the newest verdict downed and
-// that are not back.
+// downedNames are the members that were downed and are still listed, and those that the newest verdict downed
+// and that are not back.
 func downedNames(a *agentAnswer) (names []string) {
 	for _, m := range slices.Concat(a.Members, a.Downed) {
 		if m.Status == statusDown {

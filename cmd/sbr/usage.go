@@ -141,8 +141,8 @@ func oneLine(err error) error {
 	return errors.New(exclusive.ReplaceAllString(line, "--$1 and --$2 cannot go together"))
 }
 
-// addHelp gives root the command that prints the help of another one, which is cobra's own; that one ends
-// with 0 for a command that does not exist. It comes after all other commands.
+// addHelp gives root cobra's command that prints the help of another command, with an error for a command
+// that does not exist: cobra ends with 0 there. It comes after all other commands.
 func addHelp(root *cobra.Command) {
 	root.InitDefaultHelpCmd()
 	c, _, _ := root.Find([]string{"help"}) // it was just made

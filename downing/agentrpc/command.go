@@ -29,7 +29,7 @@ func (a *Agent) command(ctx context.Context, f func(context.Context, *link) erro
 
 // Join implements downing.Agent.
 func (a *Agent) Join(ctx context.Context, name, addr string) error {
-	if name != "" { // otherwise it is whoever answers there
+	if name != "" { // otherwise any agent that answers there
 		addr = name + "/" + addr
 	}
 	return a.command(ctx, func(ctx context.Context, l *link) error {

@@ -31,12 +31,12 @@
 //
 //   - A member that leaves, or is erased by an operator, during the moment in which the agent restarts is
 //     reported as failed until it is removed.
-//   - Serf's RPC does not say who sent a query, and does not encrypt. Keep the port on loopback.
+//   - Serf's RPC does not name the sender of a query, and does not encrypt. Keep the port on loopback.
 //
 // # Assumptions
 //
-//   - The agent is the one that it was: the same node name at the same address. Another one is refused, and
-//     counts as silent.
+//   - The agent stays the same: the same node name at the same address. Another agent is refused, and counts
+//     as silent.
 //   - The agent itself is not hostile: what it sends is bounded for each request, but it speaks for this
 //     node. Agents from 0.9.4 on.
 package agentrpc

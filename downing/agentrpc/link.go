@@ -22,7 +22,7 @@ import (
 const maxAnswer = 16 << 20
 
 // link is a client and its way to the agent: client <-> near <-> far <-> agent. The client cannot be
-// interrupted and must not be closed by anybody else, so it is left alone: cut takes the connection away from
+// interrupted and must not be closed from outside, so it is left alone: cut takes the connection away from
 // it.
 type link struct {
 	client    *client.RPCClient
@@ -61,7 +61,7 @@ func dial(ctx context.Context, o *Options) (*link, error) {
 	_ = entrance.Close()
 	if err != nil {
 		_ = far.Close()
-		r := <-made // nobody is there to answer it
+		r := <-made // the connection has no far end any more
 		return nil, errors.Join(err, r.err)
 	}
 	l := &link{near: near, far: far}
@@ -96,7 +96,7 @@ func listenLoopback() (net.Listener, error) {
 	return l, nil
 }
 
-// toAgent ends when the client has closed itself, so whoever waits for it waits for the client.
+// toAgent ends when the client has closed itself, so waiting for it is waiting for the client.
 func (l *link) toAgent() {
 	_, err := io.Copy(l.far, l.near)
 	l.cut(err)

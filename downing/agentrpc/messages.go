@@ -124,7 +124,7 @@ func (a *Agent) deliver(m *messages) {
 	}
 }
 
-// take reports false for a query for which there is no room, and for one that does not belong here.
+// take reports false for a query without room, and for a query of another name.
 func (m *messages) take(r record) bool {
 	if r.name != m.line.query || !m.limit.Allow() {
 		return false
@@ -148,7 +148,7 @@ func (a *Agent) tellQueries(m *messages) {
 	}
 }
 
-// respond never blocks: who answers must not wait for an agent that hangs.
+// respond never blocks: the caller must not wait for an agent that hangs.
 func (m *messages) respond(id uint64, payload []byte) error {
 	select {
 	case m.answers <- answer{id: id, payload: payload}:

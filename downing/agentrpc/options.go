@@ -22,7 +22,7 @@ type Options struct {
 	Addr string
 	// AuthKey is the agent's rpc_auth; empty if it has none.
 	AuthKey string
-	// Timeout bounds each request that an agent answers at once; one that does not is silent.
+	// Timeout bounds each request that an agent answers at once; an agent that does not is silent.
 	Timeout time.Duration
 	// Interval is the time between two readings of the members, events or not.
 	Interval time.Duration

@@ -18,7 +18,7 @@ type record struct {
 	payload []byte
 }
 
-// decode reads a record as agents of all versions write it. One that makes no sense is of no kind.
+// decode reads a record as agents of all versions write it. A record that makes no sense has no kind.
 func decode(raw map[string]any) record {
 	event, _ := text(raw["Event"])
 	switch {

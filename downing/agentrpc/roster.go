@@ -34,9 +34,9 @@ func (r *roster) members() ([]serf.Member, time.Time, error) {
 	return list, r.asked, r.why
 }
 
-// read takes in a list. It is the first of a connection, or follows another one of the same connection:
-// then the agent is the one that it was, and who is missing has been reaped. asked is when it was asked
-// for. It reports whether anything changed.
+// read processes a list. The list is the first of a connection, or follows another one of the same
+// connection: then the agent is the same, and missing members have been reaped. asked is when the list was
+// requested. read reports whether anything changed.
 func (r *roster) read(list []serf.Member, asked time.Time, first bool) (changed bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -118,8 +118,7 @@ func membersOf(list []client.Member) []serf.Member {
 	return out
 }
 
-// statusOf takes a status that no Serf has for a failure: whoever it is may neither count as present nor be
-// overlooked.
+// statusOf takes an unknown status for a failure: the member may neither count as present nor be overlooked.
 func statusOf(text string) serf.MemberStatus {
 	for s := serf.StatusNone; s <= serf.StatusFailed; s++ {
 		if s.String() == text {

@@ -107,7 +107,7 @@ func (n *Network) connect(t *Transport, to *host) net.Conn {
 	return client
 }
 
-// offer hands c to whoever reads StreamCh, if there is room.
+// offer hands c to the reader of StreamCh, if there is room.
 func (t *Transport) offer(c *conn) bool {
 	select {
 	case t.conns <- c:

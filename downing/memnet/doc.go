@@ -41,11 +41,11 @@
 //
 //   - No two runs are alike. Seed repeats the draws of jitter, not the order in which the nodes
 //     draw; memberlist and Serf have random sources and goroutines of their own.
-//   - Freeze stops what a node says and hears, not what it does: its timers run, and it will think that all
-//     the others are gone. A process that is really stopped does not.
+//   - Freeze stops what a node sends and receives, not what it does: its timers run, and it will take all the
+//     others for failed. A process that is really stopped does not.
 //   - Bandwidth, packet size, fragmentation, duplication, DNS and TCP's retransmission intervals are not
 //     modelled: a stream moves, and a waiting dial succeeds, the moment that the path is whole again.
-//   - Names in a memberlist.Address are ignored: as on a real network, whoever sits at the address answers.
+//   - Names in a memberlist.Address are ignored: as on a real network, the node at the address answers.
 //
 // # Assumptions
 //

@@ -109,13 +109,13 @@ func (n *Network) Addr(name string) (string, error) {
 // names get 10.0.0.1, 10.0.0.2 and so on; a name that ran before keeps its address. It is an error if name
 // still runs.
 //
-// A new name is not part of a partition made before: it reaches everybody until [Network.Partition] is
-// called again. See [Network.Add].
+// A new name is not part of a partition made before: it reaches all hosts until [Network.Partition] is called
+// again. See [Network.Add].
 func (n *Network) Transport(name string) (*Transport, error) { return n.start(name, n.settle) }
 
 // TransportAt is [Network.Transport] at another address, which name keeps from then on: a rescheduled pod,
-// or a test that wants one address below another. The zero ip asks for one that nobody had before. It is an
-// error if another name has or had ip. Dials to the address that was left are refused.
+// or a test that wants one address below another. The zero ip asks for an unused address. It is an error if
+// another name has or had ip. Dials to the former address are refused.
 func (n *Network) TransportAt(name string, ip netip.Addr) (*Transport, error) {
 	return n.start(name, func(h *host) error {
 		if ip.IsValid() {
@@ -254,7 +254,7 @@ func (n *Network) resent(from, to *host, wait time.Duration) (d time.Duration) {
 	return d
 }
 
-// pathsChanged wakes whoever waits for a path: dials, readers and writers.
+// pathsChanged wakes all that wait for a path: dials, readers and writers.
 func (n *Network) pathsChanged() {
 	close(n.changed)
 	n.changed = make(chan struct{})

@@ -2,9 +2,9 @@
 // Frames.
 //
 // Both travel as Serf queries, and as answers to those, each kind under a name of its own. They are never
-// user events: those are replayed across a heal and to newcomers. A message that downs somebody names its
-// targets by incarnation, and a member acts only on its own name. A frame names members by a digest of
-// their incarnation, because two long names, a topic and a payload do not fit into one query.
+// user events: those are replayed across a heal and to newcomers. A message that downs members names its
+// targets by incarnation, and a member acts only on its own name. A frame names members by a digest of their
+// incarnation, because two long names, a topic and a payload do not fit into one query.
 //
 // # Guarantees
 //
@@ -18,8 +18,9 @@
 //
 // # Non-guarantees
 //
-//   - Nothing is authenticated beyond Serf's own encryption. Whoever holds the gossip key can write it.
-//   - A Key is no secret, and no proof: who has the key of a member can look it up in the member list.
+//   - Nothing is authenticated beyond Serf's own encryption. A process with the gossip key can write any
+//     message.
+//   - A Key is no secret, and no proof: the member list shows which member has a key.
 //
 // # Assumptions
 //

@@ -29,11 +29,11 @@ type FrameKind uint8
 
 // The kinds of frame.
 const (
-	// Question: From asks To, or everybody.
+	// Question: From asks To, or all members.
 	Question FrameKind = iota + 1
 	// Answer: From answers.
 	Answer
-	// Unserved: nobody in From's process answers questions of this topic.
+	// Unserved: From's process does not answer questions of this topic.
 	Unserved
 )
 
@@ -42,7 +42,7 @@ func (k FrameKind) String() string {
 	return map[FrameKind]string{Question: "question", Answer: "answer", Unserved: "unserved"}[k]
 }
 
-// Key stands for an incarnation. The zero Key stands for everybody, or nobody.
+// Key stands for an incarnation. The zero Key stands for all members, or for none.
 type Key [8]byte
 
 // KeyOf returns the key of an incarnation.
@@ -75,7 +75,7 @@ func CheckTopic(topic string) error {
 type Frame struct {
 	Kind FrameKind
 	From Key
-	// To is who is asked; zero: everybody.
+	// To is the member that is asked; zero: all members.
 	To Key
 	// Within is for how long answers are taken, in whole milliseconds.
 	Within  time.Duration

@@ -24,15 +24,15 @@ const MaxMessage = 800
 const (
 	// QueryTime is how long answers to one message are awaited, and so the pause between two tellings.
 	QueryTime = time.Second
-	// TellFor is for how long a member that does not answer is told something, by default.
+	// TellFor is how long a message is repeated to a member that does not answer, by default.
 	TellFor = 10 * time.Second
 	// Grace is how long a downed member has for everything that it still does, by default. One part in
 	// LastWords of it is for telling others.
 	Grace     = 15 * time.Second
 	LastWords = 3
-	// RefuseFor is how long a downed incarnation is refused. One that still knocks then has not found out by
-	// itself: it noticed nothing, and does not watch the lease. It is let in, as a downed member, because
-	// only members can be told anything.
+	// RefuseFor is how long a downed incarnation is refused. An incarnation that still tries to rejoin then
+	// does not know of the verdict: it noticed nothing, and does not watch the lease. It is let in, as a
+	// downed member, because messages reach members only.
 	RefuseFor = 15 * time.Second
 	// ReconnectEvery bounds how often a member reconnects to others by itself.
 	ReconnectEvery = 5 * time.Second
@@ -51,16 +51,16 @@ type Kind string
 const (
 	// KindReport: From cannot reach Down, and reaches Up again.
 	KindReport Kind = "report"
-	// KindVerdict: the verdict Token, of which Up survive and Down are out.
+	// KindVerdict: the verdict Token, of which Up survive and Down are downed.
 	KindVerdict Kind = "verdict"
 	// KindOrder: a decision without a lease; Down go down or are kept out.
 	KindOrder Kind = "order"
 	// KindAsk: the members Up are asked to race for the lease in From's place, which cannot reach Down.
 	KindAsk Kind = "ask"
-	// KindStanding: From, which had read the token Seen, asks whether anything speaks against it.
+	// KindStanding: From, which had read the token Seen, asks whether a verdict downs it.
 	KindStanding Kind = "standing"
 	// KindClear answers KindStanding: nothing up to the verdict Token does. The sender is unsure if it does
-	// not know its own fate. It cannot reach Down, and nothing was decided about them.
+	// not know its own standing. It cannot reach Down, and nothing was decided about them.
 	KindClear Kind = "clear"
 	// KindDone answers a verdict or an order that named From: it was taken in.
 	KindDone Kind = "done"
@@ -78,7 +78,7 @@ type Message struct {
 	Seen    uint64   `json:"s,omitempty"`
 	By      sbr.ID   `json:"b,omitempty"`
 	Whole   bool     `json:"w,omitempty"` // Up and Down are the whole verdict
-	Unsure  bool     `json:"n,omitempty"` // From stood still, and does not know its own fate
+	Unsure  bool     `json:"n,omitempty"` // From was paused, and does not know its own standing
 	Contact bool     `json:"c,omitempty"` // From was asked by Up to race, and has contact with the store
 	Up      []sbr.ID `json:"u,omitempty"`
 	Down    []sbr.ID `json:"d,omitempty"`
@@ -102,7 +102,7 @@ func (m *Message) Order() sbr.Order {
 	return sbr.Order{Kind: k, Down: m.Down, Reason: m.Reason, Suspects: m.Suspects}
 }
 
-// Names reports whether the message speaks of id.
+// Names reports whether the message names id.
 func (m *Message) Names(id sbr.ID) bool {
 	return slices.Contains(m.Up, id) || slices.Contains(m.Down, id)
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Telling is the message by which from tells a verdict: whole if it fits into one payload.
+// Telling is the message by which from sends a verdict: whole if it fits into one payload.
 func Telling(from sbr.ID, v *sbr.Verdict) Message {
 	return Message{
 		Kind: KindVerdict, From: from, Token: v.Token, By: v.DecidedBy, Reason: v.Reason,
@@ -31,7 +31,7 @@ func Asking(from sbr.ID, e *sbr.AskToRace) Message {
 	return Message{Kind: KindAsk, From: from, Up: e.Targets, Down: Some(e.Suspects), Contact: e.Contact}
 }
 
-// Answering is the message with a resolver's answer to the question for somebody's standing; nil: there is
+// Answering is the message with a resolver's answer to the question for a member's standing; nil: there is
 // none yet.
 func Answering(from sbr.ID, answer sbr.Event) *Message {
 	switch a := answer.(type) {
@@ -48,7 +48,7 @@ func Answering(from sbr.ID, answer sbr.Event) *Message {
 	}
 }
 
-// Event is what a resolver is told by the message; nil: nothing.
+// Event is the resolver's event for the message; nil: none.
 func (m *Message) Event() sbr.Event {
 	switch m.Kind {
 	case KindVerdict:

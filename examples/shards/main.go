@@ -1,5 +1,5 @@
 // Command shards is an example: a service that counts, whose counters live in 64 shards spread over its
-// members, behind HTTP. Any member takes a request and sends it to the one that runs the shard of its key.
+// members, behind HTTP. Any member takes a request and sends it to the member that runs the shard of its key.
 // Members may be added and stopped while it serves: no request fails, and no count is lost.
 //
 //	go build ./examples/shards
@@ -35,7 +35,7 @@ type options struct {
 	front, back string
 	// lease is the file with the cluster's lease: all members of this example are on one machine.
 	lease string
-	// stableAfter is how long the members wait before they decide about one that cannot be reached.
+	// stableAfter is how long the members wait before they decide about an unreachable member.
 	stableAfter time.Duration
 	// linger is how long a member that stops still says that its shards are not here any more.
 	linger time.Duration

@@ -42,9 +42,8 @@ type Options struct {
 	Listening func(address string)
 }
 
-// Problem is an error in the configuration itself. Everything else that keeps an agent from starting is
-// waited for: a file, an address or a right that is missing comes, or somebody brings it, and nobody has to
-// start the agent again.
+// Problem is an error in the configuration itself. For everything else that keeps an agent from starting it
+// waits: a missing file, address or permission may come, and then the agent needs no restart.
 type Problem struct{ error }
 
 // Unwrap returns what is wrong.
@@ -52,19 +51,19 @@ func (p Problem) Unwrap() error { return p.error }
 
 // node is the Serf node that the agent protects.
 type node interface {
-	// prepare makes ready what start needs. It is called again until it works, unless its error is a Problem.
+	// prepare opens what start needs. The agent retries it until it works, unless its error is a Problem.
 	prepare(ctx context.Context, p *downing.Provider) error
 	// waits says what prepare waits for. It is safe for concurrent use.
 	waits() string
 	// start takes part in the cluster, protected.
 	start(ctx context.Context, p *downing.Provider) error
-	// joined reports whether the others were found, and what is missing.
+	// joined reports whether other members were found, and what is missing.
 	joined() (bool, string)
-	// keyProblem says that others answer whose gossip cannot be read; empty if not.
+	// keyProblem says that members answer whose gossip cannot be read; empty if none does.
 	keyProblem() string
-	// leave ends the node's part in the cluster in peace.
+	// leave makes the node leave the cluster gracefully.
 	leave(ctx context.Context, p *downing.Provider) error
-	// close ends what is left.
+	// close ends the rest.
 	close()
 }
 
@@ -85,7 +84,7 @@ type agent struct {
 	watchdog  atomic.Pointer[time.Timer]    // runs once this member is down
 }
 
-// leaveTime bounds a leave in peace.
+// leaveTime bounds a graceful leave.
 const leaveTime = 20 * time.Second
 
 // Run protects the node until it is downed or leaves, or ctx ends: then it leaves, as serf.leave-on-terminate
@@ -98,7 +97,7 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 	a := &agent{file: o.File, log: o.Logger}
 	defer func() { a.sayExit(status) }() // the last line, after what close has to say
 	defer a.close()
-	a.waitFor(opening) // before anybody can ask
+	a.waitFor(opening) // before the status can be requested
 	if err := a.configure(&o); err != nil {
 		return statusOf(err), err
 	}
@@ -126,8 +125,7 @@ func Run(ctx context.Context, o Options) (status int, err error) {
 	return a.wait(ctx, failed)
 }
 
-// sayExit says how the agent ends. Why stands in the lines before, or is the error that Run returns; of a
-// Problem that says it all.
+// sayExit logs how the agent ends. The reason is in earlier log lines, or is the error that Run returns.
 func (a *agent) sayExit(status int) {
 	if status == exitProblem {
 		return
@@ -162,7 +160,7 @@ func (a *agent) wait(ctx context.Context, failed <-chan error) (int, error) {
 			return downing.ExitDowned, nil
 		case <-a.provider.Left():
 			a.log.Info("sbr: the Serf node has left its cluster")
-			a.handOver() // there is nobody to take over; it waits for the end of what runs here
+			a.handOver() // no member can take over; it waits for the end of the programs here
 			return exitLeft, nil
 		case err := <-failed:
 			if err != nil { // the member is protected all the same
@@ -214,8 +212,8 @@ const (
 	startMost  = 10 * time.Second
 )
 
-// until tries f until it works, its error is a Problem, or ctx ends. What it waits for is logged when that
-// changes, and shown.
+// until tries f until it works, its error is a Problem, or ctx ends. It shows what it waits for, and logs
+// each change of that.
 func (a *agent) until(ctx context.Context, f func() error) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = startFirst, startMost

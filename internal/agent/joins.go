@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// joins is what the attempts to join others came to.
+// joins keeps the outcome of the attempts to join others.
 type joins struct {
 	log *slog.Logger
 
@@ -24,9 +24,9 @@ var keyErrors = []string{
 	"remote state is encrypted and encryption is not configured",
 }
 
-// note takes in what a join of a place came to. Members that answer and have another gossip key look, to the
-// failure detector and to whoever waits for them, like members that are gone. No answer says nothing about
-// keys.
+// note records the outcome of a join. For the failure detector and for a process that waits for members,
+// members that answer with another gossip key look like failed ones. A join without an answer says nothing
+// about keys.
 func (j *joins) note(place string, found bool, err error) {
 	differ := err != nil && slices.ContainsFunc(keyErrors, func(text string) bool {
 		return strings.Contains(strings.ToLower(err.Error()), text)
@@ -43,7 +43,7 @@ func (j *joins) note(place string, found bool, err error) {
 	}
 }
 
-// joined reports whether the others were found, and what is missing.
+// joined reports whether other members were found, and what is missing.
 func (j *joins) joined() (bool, string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -53,7 +53,7 @@ func (j *joins) joined() (bool, string) {
 	return false, "joining: nobody answers: " + firstLine(j.last)
 }
 
-// keyProblem is what whoever waits should know of the keys; empty if nothing is known.
+// keyProblem describes a problem with the gossip keys; empty if none is known.
 func (j *joins) keyProblem() string {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -70,8 +70,8 @@ func serfConfig(s *config.Serf, log *slog.Logger) (*serf.Config, error) {
 	conf := serf.DefaultConfig()
 	conf.MemberlistConfig = gossip(s.Profile)
 	m := conf.MemberlistConfig
-	// How long Serf waits until its leave, a removal or new tags are sent. When all members leave, nobody is
-	// left to send it to. Among a thousand members one message needs six rounds of gossip.
+	// How long Serf waits until its leave, a removal or new tags are sent. When all members leave, no
+	// receiver is left. Among a thousand members one message needs six rounds of gossip.
 	conf.BroadcastTimeout = 10 * m.GossipInterval
 	m.EnableCompression = s.Profile == "wan" // packets are small: on a LAN packing each of them costs more than it saves
 	conf.Logger = serfLogger(log)
@@ -187,8 +187,8 @@ func readKeyring(path string) ([][]byte, error) {
 	return keys, nil
 }
 
-// prepare reads the lease, then takes the address. Not before: others would wait for answers of a node that
-// is not there yet.
+// prepare reads the lease, then takes the address. Not earlier: others would wait for answers of a node that
+// has not started.
 func (o *own) prepare(ctx context.Context, p *downing.Provider) error {
 	if !o.prepared {
 		err := p.Prepare(ctx, o.conf)
@@ -254,8 +254,8 @@ const (
 	joinEnd   = 500 * time.Millisecond
 )
 
-// keepJoining joins until it has found others, and goes on seldom: two parts of a cluster that started apart
-// find each other by nothing else.
+// keepJoining joins until it has found others, and then seldom: two parts of a cluster that started apart
+// find each other only so.
 func (o *own) keepJoining(ctx context.Context) {
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = joinFirst, joinMost
@@ -285,7 +285,7 @@ func (o *own) leave(ctx context.Context, p *downing.Provider) error {
 	}
 	left := make(chan error, 1)
 	go func() {
-		defer func() { _ = recover() }() // Serf panics when the Shutdown of one that gave up waiting overtakes its Leave
+		defer func() { _ = recover() }() // Serf panics when a Shutdown after the time-out overtakes its Leave
 		left <- o.serf.Leave()
 	}()
 	select {

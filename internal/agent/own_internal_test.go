@@ -15,8 +15,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/config"
 )
 
-// Nodes of their own that are stopped at one moment do not wait for each other: one that has nobody left to
-// send its leave to waits for less than Serf's time-out. Of two, one is always left so; of more, seldom.
+// Nodes of their own that are stopped at one moment do not wait for each other: a node without a receiver for
+// its leave waits for less than Serf's time-out. Of two nodes, one is always left so; of more, seldom.
 func TestOwn_AllStopAtOnce(t *testing.T) {
 	asAgent := func(name string, conf *serf.Config) {
 		own, err := serfConfig(&config.Serf{Node: name, Profile: "lan", Bind: "127.0.0.1:7946"}, clustertest.Logger(name))

@@ -16,7 +16,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/probe"
 )
 
-// sidecar stands beside a stock agent.
+// sidecar is the node of a stock agent.
 type sidecar struct {
 	*rejoiner
 	agent *agentrpc.Agent
@@ -40,7 +40,8 @@ func newSidecar(f *config.File, then string, log *slog.Logger) (*sidecar, error)
 	return &sidecar{rejoiner: newRejoiner(f, a, log), agent: a, probe: p, addr: o.Addr, then: then}, nil
 }
 
-// prepare does everything: a stock agent that is away, or wants another key, may come back or get it.
+// prepare does everything: an unreachable stock agent may come back, and one with another key may get the
+// right one.
 func (s *sidecar) prepare(ctx context.Context, p *downing.Provider) error {
 	err := p.Beside(ctx, s.agent, s.probe)
 	if errors.Is(err, downing.ErrNotBeside) {

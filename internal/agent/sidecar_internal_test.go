@@ -59,7 +59,7 @@ func TestSeeker(t *testing.T) {
 	}
 }
 
-// It goes on for ever: whoever is not there at the first try may come later.
+// It goes on for ever: a member that does not answer the first try may come later.
 func TestSeeker_GoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j asked

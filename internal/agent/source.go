@@ -85,8 +85,7 @@ func (s source) unready() string {
 	}
 }
 
-// arming lets a member work as soon as the cluster is there: what the resolver still waits for is that the
-// view stands.
+// arming lets a member work as soon as the cluster is there: the resolver only waits for a stable view.
 func (s source) arming(st *downing.Status) string {
 	switch {
 	case len(st.Awaiting) > 0:

@@ -12,7 +12,7 @@ import (
 	_ "github.com/serf-sbr/serf-sbr/lease/kubernetes"
 )
 
-// Whoever asks in the very first moment hears that the member is starting, and what it waits for: it is in no
+// From the first moment on the health says that the member is starting, and what it waits for: it is in no
 // cluster yet.
 func TestHealth_NotReadyBeforeTheStart(t *testing.T) {
 	for name, c := range map[string]struct{ yaml, want string }{

@@ -20,31 +20,32 @@ import (
 
 // AgentOptions are the settings of OverAgent. URL, Singleton, StopTimeout and Lock are required.
 type AgentOptions struct {
-	// URL is where the agent listens, without a path. Token is what it wants, empty for nothing.
+	// URL is where the agent listens, without a path. Token is the token that the agent requires; empty:
+	// none.
 	URL, Token string
 	// HTTP sends the request. It must not bound its time. Nil: http.DefaultClient.
 	HTTP *http.Client
-	// Singleton is what the program is; Endpoint where it is reached, for others: may be empty.
+	// Singleton is the name of the singleton; Endpoint is where callers reach the program, may be empty.
 	Singleton, Endpoint string
 	// StopTimeout is how long the program may take to end.
 	StopTimeout time.Duration
 	// Lock is the path of a file that is locked for as long as something of the program may be left: another
-	// process waits for it.
+	// process waits for the lock.
 	Lock string
-	// Once: whoever has seen that it runs elsewhere waits no longer.
+	// Once: do not wait after the singleton was seen to run elsewhere.
 	Once bool
-	// Version is that of this program, for people.
+	// Version is the version of this program, for people.
 	Version string
-	// Log is told what happens. Nil: slog.Default().
+	// Log takes what happens. Nil: slog.Default().
 	Log *slog.Logger
 }
 
 // Agent gives the turns of a singleton that an agent of this machine runs: Next is the Guard. It belongs to
 // one goroutine.
 //
-// The program may run until the agent says that it has to stop, or has not said for so long that it may go
-// on. It is stopped as well when the connection to the agent ends. While the agent does not answer, Next
-// tries again and again.
+// The program may run until the agent says that it has to stop, or has not confirmed for ValidFor that it may
+// go on. The program is stopped as well when the connection to the agent ends. While the agent does not
+// answer, Next tries again and again.
 type Agent struct {
 	opt    AgentOptions
 	log    *slog.Logger
@@ -52,7 +53,7 @@ type Agent struct {
 
 	lock *flock.Flock
 	link *link
-	// ended is what could not be told on the connection before.
+	// ended is the end that could not be reported on the last connection.
 	ended *Ended
 }
 
@@ -61,13 +62,13 @@ const (
 	againFirst = 200 * time.Millisecond
 	againMost  = 5 * time.Second
 	lockEvery  = 500 * time.Millisecond
-	// closeTime bounds how long the agent may take to say goodbye.
+	// closeTime bounds how long the agent may take to detach.
 	closeTime = 5 * time.Second
-	// leaveMargin is how much longer than it has said the agent may take to find a successor.
+	// leaveMargin is how much longer than its patience the agent may take to find a successor.
 	leaveMargin = 5 * time.Second
 )
 
-// OverAgent returns what gives the runs of a singleton, as an agent of this machine decides them. Close it.
+// OverAgent returns an Agent for the runs of a singleton that an agent of this machine decides. Close it.
 func OverAgent(o AgentOptions) *Agent {
 	o.HTTP = cmp.Or(o.HTTP, http.DefaultClient)
 	log := cmp.Or(o.Log, slog.Default())
@@ -75,7 +76,7 @@ func OverAgent(o AgentOptions) *Agent {
 }
 
 // Next is a program.Guard. The error is ctx's cause, wraps program.ErrElsewhere, or says why the agent will
-// never take this program. When ctx ends the agent has some seconds to let go of it.
+// never take this program. When ctx ends the agent has some seconds to detach the program.
 func (a *Agent) Next(ctx context.Context) (*program.Turn, error) {
 	if err := a.takeLock(ctx); err != nil {
 		return nil, err
@@ -125,9 +126,9 @@ func (a *Agent) begin(t *turn) (*program.Turn, error) {
 	return &t.Turn, nil
 }
 
-// part says goodbye and waits until the agent has let go. It may have asked the run before to end already:
-// nothing runs anywhere then until this one has, or somebody has asked everybody anew. So take returns a turn
-// that comes meanwhile.
+// part detaches and waits until the agent has closed. The agent may have asked another run to end already:
+// then nothing runs until this process has run, or another member has asked all others again. So with take,
+// part returns a turn that comes meanwhile.
 func (a *Agent) part(take bool) *turn {
 	a.link.leave()
 	bound := time.After(closeTime)
@@ -141,13 +142,13 @@ func (a *Agent) part(take bool) *turn {
 		case <-a.link.ctx.Done():
 			return nil
 		case <-bound:
-			a.disconnect() // it has had its time
+			a.disconnect() // the agent has had its time
 			return nil
 		}
 	}
 }
 
-// takeLock waits until no other process on this machine looks after this singleton.
+// takeLock waits until no other process on this machine manages this singleton.
 func (a *Agent) takeLock(ctx context.Context) error {
 	if a.lock != nil {
 		return nil
@@ -170,7 +171,7 @@ func (a *Agent) takeLock(ctx context.Context) error {
 	return nil
 }
 
-// connect attaches, again and again, unless this is attached.
+// connect retries to attach, unless this process is attached.
 func (a *Agent) connect(ctx context.Context) error {
 	if a.link != nil && a.link.ctx.Err() == nil {
 		return nil
@@ -218,15 +219,15 @@ func (a *Agent) disconnect() {
 	}
 }
 
-// leave asks the agent to look for a successor, for as long as it has said, and to stop the program then.
-// Where nobody can be asked the program is stopped at once.
+// leave asks the agent to look for a successor, for its patience, and to stop the program then. Without a
+// connection the program is stopped at once.
 func (a *Agent) leave(t *turn) {
 	patience := time.Duration(a.link.attached.Patience) + leaveMargin
 	a.link.leave()
 	t.bound = time.AfterFunc(patience, func() { t.tell(fmt.Errorf("leaving; nobody has taken over within %v", patience), false) })
 }
 
-// giveBack tells the agent that nothing is left of a run; now, or when this is attached again.
+// giveBack tells the agent that nothing is left of a run; now, or when this process is attached again.
 func (a *Agent) giveBack(t *turn, e Ended) {
 	e.Run = t.run
 	t.over()
@@ -235,7 +236,7 @@ func (a *Agent) giveBack(t *turn, e Ended) {
 	}
 }
 
-// Close hands the singleton over if it is this process's turn, and gives everything back. It takes seconds at
+// Close hands the singleton over if it is this process's turn, and releases everything. It takes seconds at
 // most: nothing of the program may be left.
 func (a *Agent) Close() {
 	if a.link != nil {

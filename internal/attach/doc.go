@@ -2,10 +2,10 @@
 // over one HTTP request; and the side of `sbr run`.
 //
 // The machine of the singleton runs in the agent, as the function of a singleton.Manager: an Agent here gives
-// the program its turns as that one says.
+// the program its turns as the manager decides.
 //
-// The program's side attaches, pings, says when its program has ended, and detaches. The agent's side
-// answers, and says when the program starts and stops:
+// The program's side attaches, pings, reports when its program has ended, and detaches. The agent's side
+// answers, and orders when the program starts and stops:
 //
 //	POST /run                                  Content-Type: application/x-ndjson
 //	> {"attach":{"singleton":"backup","client":"k3…","pid":4711,"stop-timeout":"10s","version":"v1.2.3"}}

@@ -43,7 +43,7 @@ func decode[M message](line []byte) (m M, err error) {
 // Reader reads messages. It belongs to one goroutine.
 type Reader[M message] struct{ lines *bufio.Scanner }
 
-// NewReader returns a reader of what comes from r.
+// NewReader returns a reader of the messages in r.
 func NewReader[M message](r io.Reader) *Reader[M] {
 	lines := bufio.NewScanner(r)
 	lines.Buffer(make([]byte, 0, 512), MaxLine)
@@ -51,7 +51,7 @@ func NewReader[M message](r io.Reader) *Reader[M] {
 	return &Reader[M]{lines}
 }
 
-// whole is bufio.ScanLines without what comes after the last end of a line: it was cut off.
+// whole is bufio.ScanLines without an incomplete last line.
 func whole(data []byte, atEOF bool) (advance int, line []byte, err error) {
 	if atEOF && bytes.IndexByte(data, '\n') < 0 {
 		return len(data), nil, nil

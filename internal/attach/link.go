@@ -16,11 +16,11 @@ import (
 const (
 	// attachTime is how long an agent may take to answer.
 	attachTime = 10 * time.Second
-	// quietAfter is after how many pings without an answer that is said.
+	// quietAfter is after how many unanswered pings the log says so.
 	quietAfter = 3
 )
 
-// refused is an answer of the agent other than yes.
+// refused is the agent's refusal.
 type refused struct {
 	status int
 	text   string
@@ -32,7 +32,7 @@ func (r *refused) Error() string {
 	return fmt.Sprintf("the agent refuses the program (%d): %s", r.status, r.text)
 }
 
-// forGood reports whether trying again alone does not help.
+// forGood reports whether retrying does not help.
 func (r *refused) forGood() bool {
 	return !r.again && r.status != http.StatusConflict && r.status < http.StatusInternalServerError
 }
@@ -53,8 +53,8 @@ type link struct {
 	left sync.Once
 
 	mu sync.Mutex
-	// sent are the times of the pings that have no answer yet, by number. answered is the time of the newest
-	// one that has.
+	// sent are the times of the unanswered pings, by number. answered is the time of the newest answered
+	// ping.
 	sent     map[uint64]time.Time
 	n        uint64
 	answered time.Time
@@ -64,7 +64,7 @@ type link struct {
 // errSilent ends a link.
 var errSilent = fmt.Errorf("it has not said anything for %v", Silence)
 
-// dial attaches. The error is a *refused, or that of the network.
+// dial attaches. The error is a *refused, or a network error.
 func dial(ctx context.Context, o *AgentOptions, log *slog.Logger, a Attach) (*link, error) {
 	l := &link{log: log, out: make(chan FromProgram, 16), starts: make(chan *turn, 1), elsewhere: make(chan Where, 1),
 		sent: make(map[uint64]time.Time), answered: time.Now()}
@@ -120,7 +120,7 @@ func (l *link) post(o *AgentOptions, body io.ReadCloser) (io.ReadCloser, error) 
 	return nil, &refused{status: resp.StatusCode, text: line, again: resp.Header.Get("Retry-After") != ""}
 }
 
-// write writes what is said, until the connection ends.
+// write writes the messages in out, until the connection ends.
 func (l *link) write(to *io.PipeWriter) {
 	defer func() { _ = to.Close() }() // it never fails
 	var line []byte
@@ -141,15 +141,15 @@ func (l *link) write(to *io.PipeWriter) {
 	}
 }
 
-// pinged notes when a ping was sent, before it is.
+// pinged notes the time of a ping before it is sent.
 func (l *link) pinged(n uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.sent[n] = time.Now()
 }
 
-// ping asks the agent each second whether it is still there, and for how long the run may go on. What is
-// counted are questions, not time: while this process stands still nobody asks.
+// ping asks the agent each second whether it is still there, and for how long the run may go on. It counts
+// pings, not time, so that a pause of this process does not end the link.
 func (l *link) ping() {
 	tick := time.NewTicker(PingEvery)
 	defer tick.Stop()
@@ -172,7 +172,7 @@ func (l *link) ping() {
 		}
 		select {
 		case l.out <- FromProgram{Ping: n}:
-		default: // those before are not sent yet
+		default: // earlier messages are not sent yet
 		}
 	}
 }
@@ -195,7 +195,7 @@ func (l *link) read(lines *Reader[FromAgent], answer io.Closer) {
 	}
 }
 
-// lost ends the link, and with it what runs.
+// lost ends the link, and with it the run.
 func (l *link) lost(err error) {
 	l.fail(err)
 	l.mu.Lock()
@@ -205,7 +205,7 @@ func (l *link) lost(err error) {
 	}
 }
 
-// heard takes in what the agent says. An error ends the connection.
+// heard handles a message of the agent. An error ends the connection.
 func (l *link) heard(m FromAgent) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -236,7 +236,7 @@ func (l *link) heard(m FromAgent) error {
 	return nil
 }
 
-// pong takes in an answer, and forgets all pings up to its own. l.mu is held.
+// pong handles an answer, and forgets all pings up to its own. l.mu is held.
 func (l *link) pong(p *Pong) {
 	at, ok := l.sent[p.N]
 	if !ok {
@@ -253,7 +253,7 @@ func (l *link) pong(p *Pong) {
 	}
 }
 
-// where keeps the newest place other than this one. l.mu is held.
+// where keeps the newest location other than this member. l.mu is held.
 func (l *link) where(w Where) {
 	select {
 	case <-l.elsewhere:
@@ -264,8 +264,8 @@ func (l *link) where(w Where) {
 	}
 }
 
-// end says that nothing is left of a run. It reports whether that was said on a connection that has not
-// ended.
+// end tells the agent that nothing is left of a run. It reports whether that was sent on a connection that
+// has not ended.
 func (l *link) end(t *turn, e *Ended) bool {
 	l.mu.Lock()
 	if l.now == t {
@@ -280,7 +280,7 @@ func (l *link) end(t *turn, e *Ended) bool {
 	}
 }
 
-// leave asks the agent, once, to let somebody else have it.
+// leave asks the agent, once, to detach this program.
 func (l *link) leave() {
 	l.left.Do(func() {
 		select {

@@ -13,15 +13,14 @@ import (
 const (
 	// Path is where an agent takes attachments.
 	Path = "/run"
-	// ContentType is that of the request and of the answer.
+	// ContentType is the content type of request and answer.
 	ContentType = "application/x-ndjson"
 	// PingEvery is how often the program's side pings.
 	PingEvery = time.Second
-	// Silence is how long the other side may say nothing before it counts as gone, in time in which this side
-	// runs.
+	// Silence is how long the other side may send nothing before it counts as gone; pauses of this side do
+	// not count.
 	Silence = 10 * time.Second
-	// MaxValidFor bounds what an agent promises at once, so that no program outlives by much an agent that
-	// stands still.
+	// MaxValidFor bounds what an agent promises at once, so that no program outlives a paused agent by much.
 	MaxValidFor = time.Minute
 	// MaxStopTimeout bounds Attach.StopTimeout.
 	MaxStopTimeout = time.Hour
@@ -29,34 +28,34 @@ const (
 	maxText = 1024
 )
 
-// ErrMessage is wrapped by every error that a message itself is the reason of.
+// ErrMessage is wrapped by every error about a message itself.
 var ErrMessage = errors.New("attach: not a valid message")
 
-// FromProgram is what the program's side says. Exactly one field is set.
+// FromProgram is a message of the program's side. Exactly one field is set.
 type FromProgram struct {
 	Attach *Attach `json:"attach,omitempty"`
-	// Ping numbers from 1.
+	// Ping counts from 1.
 	Ping  uint64 `json:"ping,omitempty"`
 	Ended *Ended `json:"ended,omitempty"`
-	// Detach: the program ends as soon as somebody takes over, and is not started here again.
+	// Detach: the program ends as soon as another member takes over, and is not started here again.
 	Detach bool `json:"detach,omitempty"`
 }
 
 // Attach is the first message.
 type Attach struct {
-	// Singleton names it.
+	// Singleton is the name of the singleton.
 	Singleton string `json:"singleton"`
 	// Endpoint is where callers reach the program; may be empty.
 	Endpoint string `json:"endpoint,omitempty"`
-	// Client is the same for all attachments of one process, and no other's. Who comes back under it says
-	// that nothing of its program is left.
+	// Client is the same for all attachments of one process, and unique to it. A process that attaches again
+	// says thereby that nothing of its program is left.
 	Client string `json:"client"`
-	// PID is that of the process, for people.
+	// PID is the number of the process, for people.
 	PID int `json:"pid"`
 	// StopTimeout is how long the program may take to end.
 	StopTimeout Duration `json:"stop-timeout"`
 	Version     string   `json:"version,omitempty"`
-	// Ended is the run whose end could not be told on the connection before.
+	// Ended is the run whose end could not be reported on the last connection.
 	Ended *Ended `json:"ended,omitempty"`
 }
 
@@ -65,13 +64,13 @@ type Ended struct {
 	Run uint64 `json:"run"`
 	// Again: the program may be started again here.
 	Again bool `json:"again,omitempty"`
-	// Why is how it ended, where nobody has stopped it.
+	// Why is how the run ended, if it was not stopped.
 	Why string `json:"why,omitempty"`
 	// State is for the next run, at most singleton.MaxState bytes.
 	State []byte `json:"state,omitempty"`
 }
 
-// FromAgent is what the agent's side says. Exactly one field is set.
+// FromAgent is a message of the agent's side. Exactly one field is set.
 type FromAgent struct {
 	Attached *Attached `json:"attached,omitempty"`
 	Start    *Start    `json:"start,omitempty"`
@@ -90,13 +89,13 @@ type Attached struct {
 	Patience Duration `json:"patience"`
 }
 
-// Start starts the program. It must have ended at ValidFor after the newest ping was sent that was answered
-// before, unless a Pong extends that.
+// Start starts the program. The program must have ended by ValidFor after the sending of the newest ping that
+// was answered before, unless a Pong extends that.
 type Start struct {
 	// Run numbers the runs of one attachment, from 1.
 	Run   uint64 `json:"run"`
 	Token uint64 `json:"token,string"`
-	// State is what the run before has left, From the member that handed it over; both may be empty.
+	// State is the state that the last run has left, From the member that handed it over; both may be empty.
 	State    []byte   `json:"state,omitempty"`
 	From     string   `json:"from,omitempty"`
 	ValidFor Duration `json:"valid-for"`
@@ -104,25 +103,25 @@ type Start struct {
 	Notice Duration `json:"notice"`
 }
 
-// Stop says that the run has to end, in peace, within StopTimeout and the time that it still has.
+// Stop asks the run to end gracefully, within StopTimeout and the time that it still has.
 type Stop struct {
 	Run uint64 `json:"run"`
 	// Cause is that of package handover.
 	Cause string `json:"cause"`
 	Why   string `json:"why"`
-	// Now: not in peace. Another one may run already.
+	// Now: at once. Another run may have begun already.
 	Now bool `json:"now,omitempty"`
 }
 
 // Pong answers a ping.
 type Pong struct {
 	N uint64 `json:"n"`
-	// Run is the one that goes on, zero for none. It must have ended at ValidFor after the ping was sent.
+	// Run is the run that goes on, zero for none. It must have ended by ValidFor after the ping was sent.
 	Run      uint64   `json:"run,omitempty"`
 	ValidFor Duration `json:"valid-for,omitzero"`
 }
 
-// Where says where the singleton runs, as far as is known; Member is empty where that is nowhere.
+// Where says where the singleton runs, as far as is known; an empty Member: nowhere.
 type Where struct {
 	Member string `json:"member"`
 	Token  uint64 `json:"token,string"`
@@ -131,7 +130,7 @@ type Where struct {
 // Bye is the last message.
 type Bye struct {
 	Why string `json:"why"`
-	// Exit is the exit status of the agent, where it ends.
+	// Exit is the exit status of the agent, if it ends.
 	Exit int `json:"exit,omitempty"`
 }
 
@@ -206,8 +205,8 @@ func (c *check) ended(e *Ended) {
 	c.text("why", e.Why)
 }
 
-// validate returns the first problem that could let a program run when it must not; it wraps ErrMessage. The
-// rest is believed.
+// validate returns the first problem that could let a program run when it must not; it wraps ErrMessage.
+// Other fields are not checked.
 func (m FromAgent) validate() error {
 	var c check
 	c.one(count(m.Attached != nil, m.Start != nil, m.Stop != nil, m.Pong != nil, m.Where != nil, m.Bye != nil))

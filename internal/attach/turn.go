@@ -28,8 +28,8 @@ type turn struct {
 	until drive.Deadline
 }
 
-// newTurn returns the turn of a run. answered is when the newest ping was sent that the agent had answered
-// before it started the run.
+// newTurn returns the turn of a run. answered is when the newest ping that the agent had answered before the
+// start was sent.
 func newTurn(s *Start, answered time.Time) *turn {
 	t := &turn{run: s.Run, start: *s}
 	t.until.Set(answered.Add(time.Duration(s.ValidFor)))
@@ -39,7 +39,7 @@ func newTurn(s *Start, answered time.Time) *turn {
 	return t
 }
 
-// tell says that the run has to end; now: at once.
+// tell asks the run to end; now: at once.
 func (t *turn) tell(why error, now bool) {
 	if now {
 		t.cancelOver(why)
@@ -47,7 +47,7 @@ func (t *turn) tell(why error, now bool) {
 	t.cancelStop(why)
 }
 
-// over frees what the turn holds.
+// over frees the resources of the turn.
 func (t *turn) over() {
 	if t.bound != nil {
 		t.bound.Stop()
@@ -59,13 +59,13 @@ func (t *turn) over() {
 	}
 }
 
-// Files in which the program finds the state of the run before, and leaves that for the next.
+// Files in which the program finds the state of the last run, and leaves the state for the next run.
 const (
 	stateFile     = "state"
 	nextStateFile = "state-next"
 )
 
-// prepare writes what the program finds.
+// prepare writes the files for the program.
 func (t *turn) prepare(name string, a *Attached) (err error) {
 	if t.dir, err = os.MkdirTemp("", "sbr-run-"); err != nil {
 		return fmt.Errorf("no place for the state of the run before: %w", err)
@@ -81,7 +81,7 @@ func (t *turn) prepare(name string, a *Attached) (err error) {
 	return nil
 }
 
-// left is what the program leaves for the next run; nil where it leaves nothing.
+// left is the state that the program leaves for the next run; nil if it leaves none.
 func (t *turn) left() ([]byte, error) {
 	path := filepath.Join(t.dir, nextStateFile)
 	info, err := os.Stat(path)

@@ -120,7 +120,7 @@ func (c *Cluster) Node(name string, change func(conf *serf.Config)) *serf.Serf {
 	return node
 }
 
-// Join joins a node to members. One that answers is enough; without any it does nothing.
+// Join joins a node to members. One answer is enough; without members it does nothing.
 func (c *Cluster) Join(node *serf.Serf, members ...string) error {
 	if len(members) == 0 {
 		return nil
@@ -157,7 +157,7 @@ func (c *Cluster) Form(n int) []string {
 	return names
 }
 
-// Whole waits until everybody who is not down is armed and lists n members.
+// Whole waits until every member that is not down is armed and lists n members.
 func (c *Cluster) Whole(n int) {
 	c.t.Helper()
 	c.Eventually(2*time.Minute, "the cluster is not whole", func() bool {

@@ -2,7 +2,8 @@ package clustertest
 
 import "sync"
 
-// Gate holds up whoever passes it while it is closed. The zero Gate is open. It is safe for concurrent use.
+// Gate blocks the callers that pass it while it is closed. The zero Gate is open. It is safe for concurrent
+// use.
 type Gate struct {
 	mu     sync.Mutex
 	closed chan struct{} // nil: open
@@ -27,7 +28,7 @@ func (g *Gate) Close() {
 	}
 }
 
-// Open lets everybody go on.
+// Open lets all blocked callers go on.
 func (g *Gate) Open() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -19,7 +19,7 @@ type Trouble struct {
 	c      *Cluster
 	rng    *rand.Rand
 	names  []string
-	gates  Gates // each lets a whole member stand still: its resolver, what runs on top of it, its packets
+	gates  Gates // each pauses a whole member: its resolver, what runs on top of it, its packets
 	paused map[string]bool
 
 	// Restart ends a member in good order, and starts it again. Settle waits until the cluster has dealt with
@@ -34,8 +34,8 @@ type Trouble struct {
 }
 
 // Troubled runs a test in virtual time, on a cluster that decides quickly, and with trouble for its members
-// n1 to nN, which are yet to be started. What runs on top of them calls Pass where a member that stands still
-// stops. The members are ended after the test; nobody may stand still any more then.
+// n1 to nN, which are yet to be started. Code on top of them calls Pass where a paused member stops. The
+// members are ended after the test; none may be paused any more then.
 func Troubled(t *testing.T, n int, seed uint64, test func(t *testing.T, c *Cluster, trouble *Trouble)) {
 	t.Helper()
 	trouble := &Trouble{rng: rand.New(rand.NewPCG(seed, 1)), names: Names(n), paused: make(map[string]bool)}
@@ -51,10 +51,10 @@ func Troubled(t *testing.T, n int, seed uint64, test func(t *testing.T, c *Clust
 // Pass returns at once, or when the member goes on.
 func (t *Trouble) Pass(name string) { t.gates.Of(name).Pass() }
 
-// Paused reports whether a member stands still.
+// Paused reports whether a member is paused.
 func (t *Trouble) Paused(name string) bool { return t.paused[name] }
 
-// Attending are the members that are neither down nor stand still.
+// Attending are the members that are neither down nor paused.
 func (t *Trouble) Attending() (names []string) {
 	for _, name := range t.names {
 		if !t.c.Member(name).Down() && !t.paused[name] {
@@ -118,7 +118,7 @@ func (t *Trouble) partition(names []string) {
 	one := slices.Clone(names[:cut])
 	for _, name := range t.names {
 		if !slices.Contains(names, name) {
-			one = append(one, name) // it makes no difference to who is gone
+			one = append(one, name) // it makes no difference to members that are gone
 		}
 	}
 	require.NoError(t.c.t, t.c.Net.Partition(one, names[cut:]))
@@ -127,11 +127,11 @@ func (t *Trouble) partition(names []string) {
 	t.say("heal")
 }
 
-// Pause lets a member stand still.
+// Pause pauses a member.
 func (t *Trouble) Pause(name string) {
 	t.paused[name] = true
 	t.gates.Of(name).Close()
-	t.away(name) // what stands still renews nothing
+	t.away(name) // a paused member renews nothing
 	require.NoError(t.c.t, t.c.Net.Freeze(name))
 }
 
@@ -154,7 +154,7 @@ func (t *Trouble) back(name string) {
 	}
 }
 
-// End lets everybody go on who stands still.
+// End continues all paused members.
 func (t *Trouble) End() {
 	for name := range t.paused {
 		t.resume(name)

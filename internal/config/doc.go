@@ -1,9 +1,9 @@
 // Package config reads sbr.yaml, the one configuration of a member, and turns it into what the other packages
 // take.
 //
-// Decoding is strict (package strictyaml): a key that nobody knows is an error that names the key, its line
-// and the nearest known one. The blocks split-brain-resolver and lease are types of their own, which scenario
-// files of the simulator decode as well.
+// Decoding is strict (package strictyaml): an unknown key is an error that names the key, its line and the
+// nearest known one. The blocks split-brain-resolver and lease are types of their own, which scenario files
+// of the simulator decode as well.
 //
 // # Guarantees
 //

@@ -22,8 +22,8 @@ func All(n int, f func(i int)) {
 	work.Wait()
 }
 
-// InOrder yields f(0) to f(n-1) in this order. They are worked out on all cores, not far ahead of whoever
-// takes them; whoever takes no more ends that.
+// InOrder yields f(0) to f(n-1) in this order. The values are computed on all cores, not far ahead of the
+// caller; the computation ends when the caller stops.
 func InOrder[T any](n uint64, f func(i uint64) T) iter.Seq[T] {
 	const ahead = 64 // results for each core that may wait for their turn
 	return func(yield func(T) bool) {

@@ -77,7 +77,7 @@ func (j *journal) write(at time.Time, node, kind, detail string) {
 	}
 }
 
-// occurred takes in what a member reports. It is called on the member's own goroutine.
+// occurred handles an event that a member reports. It is called on the member's own goroutine.
 func (j *journal) occurred(o downing.Occurrence) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -138,7 +138,7 @@ func (j *journal) refused(name string) bool {
 }
 
 // conclude ends the timeline, what follows is only the tidying up, and says who was downed, and when. A
-// member that stood still has learnt its fate late, which is no measure of the resolver.
+// member that was paused has learnt its standing late, which is no measure of the resolver.
 func (j *journal) conclude(res *Result, cut time.Time, sides [][]string, paused string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

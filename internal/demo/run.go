@@ -77,7 +77,7 @@ func (c *cluster) cut(context.Context) error {
 	return nil
 }
 
-// resolve waits until at most one side is up, not counting a member that stands still, and its members go on.
+// resolve waits until at most one side is up, not counting a paused member, and its members go on.
 func (c *cluster) resolve(ctx context.Context) error {
 	if err := c.wait(ctx, "only one side is up", func() bool {
 		up := 0
@@ -122,7 +122,7 @@ func (c *cluster) clear(ctx context.Context) error {
 	return err
 }
 
-// wake continues the member that stood still and waits until it knows its fate.
+// wake continues the paused member and waits until it knows its standing.
 func (c *cluster) wake(ctx context.Context) error {
 	p := c.opt.Pause
 	if p == "" {
@@ -163,7 +163,7 @@ func (c *cluster) knock(ctx context.Context) error {
 	}
 	joinErr := c.join(s, loser)
 	err = c.wait(ctx, loser+" is refused", func() bool { return c.log.refused(loser) })
-	end := time.Now().Add(time.Second) // by then gossip of it would have reached everybody
+	end := time.Now().Add(time.Second) // by then gossip of it would have reached all members
 	for err == nil && time.Now().Before(end) {
 		if err = sleep.For(ctx, poll); c.listed(loser) {
 			err = errors.New(loser + " was admitted under its old incarnation")
@@ -218,8 +218,8 @@ type cluster struct {
 	nodes  map[string]*node
 	cutAt  time.Time
 
-	// still says that the member of Options.Pause stands still; then its resolver waits for goesOn, which
-	// goOn closes.
+	// still says that the member of Options.Pause is paused; then its resolver waits for goesOn, which goOn
+	// closes.
 	still  atomic.Bool
 	goesOn chan struct{}
 	goOn   func()

@@ -8,11 +8,11 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// asked takes in another member's question.
+// asked handles another member's request.
 func (m *Machine) asked(e slot.Asked[Message]) {
 	q := &e.Message
 	if p := m.View.Peer(e.From); e.From == m.cfg.Self || p != nil && p.Down || m.down {
-		return // who is out is told so by others, and who is down says nothing
+		return // a downed member gets the verdict from others; this member, if down, sends nothing
 	}
 	m.hear(q.Token)
 	if o := m.known(e.From); o.done && q.Kind == Take && q.Round <= o.went && m.Now < o.late {
@@ -25,7 +25,7 @@ func (m *Machine) asked(e slot.Asked[Message]) {
 		o := m.other(e.From)
 		o.asks, o.asked = true, max(o.asked, q.Round)
 	} else if m.known(e.From).asked > q.Round {
-		return // a late word of a manager that was closed; the member has a new one
+		return // a late request of a closed manager; the member has a new one
 	}
 	switch q.Kind {
 	case Take:
@@ -47,7 +47,7 @@ func (m *Machine) asked(e slot.Asked[Message]) {
 	}
 }
 
-// quits notes that a member goes. done: nothing of it runs.
+// quits notes that a member resigns. done: nothing of it runs.
 func (m *Machine) quits(id sbr.ID, done bool, round uint64) {
 	o := m.other(id)
 	o.goes, o.done, o.went = true, o.done || done, max(o.went, round)
@@ -60,7 +60,7 @@ func (m *Machine) quits(id sbr.ID, done bool, round uint64) {
 	m.askAgain(id, done)
 }
 
-// askAgain asks a member that goes once more where it would answer otherwise now. done: nothing of it runs.
+// askAgain asks a member that resigns once more where its answer would differ now. done: nothing of it runs.
 func (m *Machine) askAgain(id sbr.ID, done bool) {
 	if m.slot.Phase != slot.Taking && m.slot.Phase != slot.Acquiring {
 		return
@@ -73,7 +73,7 @@ func (m *Machine) askAgain(id sbr.ID, done bool) {
 	}
 }
 
-// answerKept answers those questions that can be answered by now.
+// answerKept answers the kept requests that can be answered by now.
 func (m *Machine) answerKept() {
 	for i := range m.heard {
 		o := &m.heard[i]
@@ -88,9 +88,9 @@ func (m *Machine) answerKept() {
 	}
 }
 
-// consent answers a member that wants to run the slot. ok is false while this one knows of an older
-// candidate. Without a lease that has to wait until it has heard what the other one has: that the older one
-// goes, or of the verdict, and then it knows of a margin.
+// consent answers a member that wants to run the slot. Without a lease ok is false while this member knows an
+// older candidate: it waits until it, too, knows that the older one resigns, or the verdict and so the
+// margin.
 func (m *Machine) consent(from sbr.ID, q *Message) (a Message, ok bool) {
 	a = Message{Round: q.Round, Token: max(m.maxToken, m.slot.Token)}
 	first := older(m.cfg.Born, m.cfg.Self, q.Born, from)
@@ -128,8 +128,8 @@ func (m *Machine) consent(from sbr.ID, q *Message) (a Message, ok bool) {
 	return a, true
 }
 
-// elder reports whether a candidate that stays, as far as this member knows, is older than the one that asks,
-// or cannot be reached: it may run the slot, and the one that asks may never have heard of it.
+// elder reports whether a candidate that stays is older than the asker, or unreachable: it may run the slot,
+// and the asker may not know it.
 func (m *Machine) elder(than sbr.ID, born int64) bool {
 	for i := range m.View.Peers {
 		p := &m.View.Peers[i]
@@ -143,7 +143,7 @@ func (m *Machine) elder(than sbr.ID, born int64) bool {
 // margins is how long this member would still wait for members that are gone.
 func (m *Machine) margins() time.Duration { return max(m.Waits(), m.waitUntil-m.Now, 0) }
 
-// askedToStop takes in that a member wants this one to hand over.
+// askedToStop handles a member's request to hand over.
 func (m *Machine) askedToStop(e slot.Asked[Message]) {
 	w := waiting{ref: e.Ref, from: e.From, round: e.Message.Round}
 	if older(m.cfg.Born, m.cfg.Self, e.Message.Born, e.From) && !m.resigned && !m.leaving() {
@@ -167,11 +167,11 @@ func (m *Machine) askedToStop(e slot.Asked[Message]) {
 	}
 }
 
-// maxAwaiting is how many questions of one member stay open while a run ends. Older ones are open no more
-// where they were asked.
+// maxAwaiting is how many requests of one member stay open while a run ends. The asker has given up older
+// ones.
 const maxAwaiting = 3
 
-// await keeps a question until the run has ended.
+// await keeps a request until the run has ended.
 func (m *Machine) await(w waiting) {
 	m.waiting = slices.DeleteFunc(m.waiting, func(o waiting) bool { return o.from == w.from && o.round != w.round })
 	same := 0
@@ -187,7 +187,7 @@ func (m *Machine) await(w waiting) {
 	m.waiting = append(m.waiting, w)
 }
 
-// answered takes in an answer to this member's own question.
+// answered handles an answer to this member's own request.
 func (m *Machine) answered(e slot.Answered[Message]) {
 	if m.slot.Phase == slot.Idle && e.From == m.gaveWay && e.Message.Round == m.round && (e.Unserved || e.Message.Kind == Clear) {
 		m.gaveWay, m.notBefore = "", m.Now // it does not want the slot any more
@@ -215,7 +215,7 @@ func (m *Machine) takeIn(a *other, msg *Message) {
 	switch msg.Kind {
 	case Clear:
 		if a.answer == Running || a.answer == HandOver {
-			return // it said so before it ran, or no longer does: the answer to HandOver counts
+			return // sent before it ran, or after its run: the answer to HandOver counts
 		}
 		a.answer = Clear
 		if m.slot.Phase == slot.Taking {
@@ -248,15 +248,15 @@ func (m *Machine) takeIn(a *other, msg *Message) {
 	}
 }
 
-// inherit takes in what a run has left. Of several runs the newest counts.
+// inherit records the state that a run has left. Of several runs the newest counts.
 func (m *Machine) inherit(id sbr.ID, msg *Message) {
 	if token := min(msg.Token, slot.MaxToken); token > m.estate.token || token == m.estate.token && m.estate.state == nil {
 		m.estate, m.lent = estate{token: token, state: msg.State, from: id}, ""
 	}
 }
 
-// duplicate deals with a member that runs the slot as well, in a cluster that has become one with this one.
-// The older one goes on.
+// duplicate handles a member that runs the slot as well, after two clusters have merged. The older member
+// goes on.
 func (m *Machine) duplicate(a *other) {
 	p := m.View.Peer(a.id)
 	if !older(m.cfg.Born, m.cfg.Self, p.Born, p.ID) {
@@ -268,7 +268,7 @@ func (m *Machine) duplicate(a *other) {
 	m.ask(a.id, HandOver)
 }
 
-// viewed takes in a new view of the cluster.
+// viewed handles a new view of the cluster.
 func (m *Machine) viewed(v slot.View) {
 	old := m.View
 	for _, p := range m.Look(v) {
@@ -290,7 +290,7 @@ func (m *Machine) viewed(v slot.View) {
 	m.recognise()
 }
 
-// reoffered takes in that a member has taken its manager out of its tags, or has a new one.
+// reoffered notes that a member has removed its manager from its tags, or has a new one.
 func (m *Machine) reoffered(p *slot.Peer) {
 	if o := m.other(p.ID); p.Candidate {
 		o.returns()
@@ -300,8 +300,8 @@ func (m *Machine) reoffered(p *slot.Peer) {
 }
 
 // departed begins the margin of a member that is gone, or was downed, and that was a candidate, or may have
-// been: one that was asked and did not answer may run the slot, though its tags have not come here yet. A
-// member that has said that nothing of it runs has no margin.
+// been: a member that was asked and did not answer may run the slot, though this member has not seen its tags
+// yet. A member that has said that nothing of it runs has no margin.
 func (m *Machine) departed(p *slot.Peer) {
 	a := m.known(p.ID)
 	unanswered := m.slot.Phase == slot.Taking && a.tries > 0 && a.answer == 0

@@ -15,14 +15,14 @@ type Config struct {
 	slot.Rules
 	// Born is this member's birth (see Peer).
 	Born int64
-	// FirstRound is where the member's rounds begin. A machine that follows another one of the same
-	// incarnation must begin beyond its rounds: a late answer would count.
+	// FirstRound is where the member's rounds begin. It must exceed every round of an earlier machine of this
+	// incarnation: a late answer to the earlier machine would count.
 	FirstRound uint64
-	// After is the largest token that is not given any more, where no lease gives them.
+	// After: without a lease, tokens are larger than this.
 	After uint64
-	// Floor is beyond which the tokens of runs without a lease begin, under each verdict. It orders lives of
-	// a cluster that know nothing of each other: when all members have gone down together without a verdict,
-	// nobody remembers a token. FloorAt makes it of the wall clock; zero: they begin with 1.
+	// Floor: the tokens of runs without a lease begin beyond it, under each verdict. It orders the tokens of
+	// a cluster whose members all ended together without a verdict: no member remembers a token then. FloorAt
+	// computes it from the wall clock; zero: tokens begin with 1.
 	Floor uint64
 	// CounterBits are those of a token without a lease that count the runs under one verdict, from Floor on.
 	// The rest is left to verdicts. Zero: 40.
@@ -35,26 +35,26 @@ func DefaultConfig() Config { return Config{Rules: slot.DefaultRules()} }
 // other is what the machine knows of one other member.
 type other struct {
 	id sbr.ID
-	// answer is what it has said in the present round; 0: nothing yet. HandOver: it was asked to; HandedOver
-	// counts as Clear. tries is how often it was asked.
+	// answer is the member's answer in the present round; 0: none yet. HandOver: it was asked to hand over;
+	// HandedOver counts as Clear. tries is how often it was asked.
 	answer Kind
 	tries  int
-	// asks: it has asked for the slot, in the round asked at the latest: it has a manager, whether its tags
-	// say so by now or not.
+	// asks: the member has asked for the slot, the last time in the round asked: it has a manager, even if
+	// its tags do not show it yet.
 	asks  bool
 	asked uint64
-	// goes: it has said that it resigns. done: nothing of it runs. What comes until late of no later a round
-	// than went is what it had said before.
+	// goes: the member has announced that it resigns. done: nothing of it runs. Until late, its requests of a
+	// round up to went are old.
 	goes, done bool
 	went       uint64
 	late       time.Duration
-	// kept is its question to take the slot, until it is repeated: it is answered once this member, too,
-	// knows of no older candidate.
+	// kept is its request to take the slot, until it is repeated: it is answered once this member, too, knows
+	// no older candidate.
 	kept      *slot.Asked[Message]
 	keptUntil time.Duration
 }
 
-// returns takes in that a member that had resigned has a new manager.
+// returns notes that a member that had resigned has a new manager.
 func (o *other) returns() { o.goes, o.done, o.went, o.late = false, false, 0, 0 }
 
 // Machine is the state of one slot on one member. It is not safe for concurrent use.
@@ -73,24 +73,23 @@ type Machine struct {
 	heard []other // by ID
 	askAt time.Duration
 	// bound: this member has asked a run to end, or asks for the lease. It goes on until it runs the slot,
-	// and hands over then, so that nobody has to ask everybody while nothing runs.
+	// and hands over then, so that no member has to ask all others while nothing runs.
 	bound bool
-	// notBefore is when taking may begin again after this member has given way to one, gaveWay, that its view
-	// does not show as a candidate yet.
+	// After this member has yielded to gaveWay, which its view may not show as a candidate yet, taking may
+	// not begin again before notBefore.
 	notBefore time.Duration
 	gaveWay   sbr.ID
-	// waitUntil is the end of margins that others know of.
+	// waitUntil is when the margins that other members reported end.
 	waitUntil time.Duration
 	maxToken  uint64
 	estate    estate
-	// lent is the last member that was let through: it may have run the slot since estate was left.
+	// lent is the last member that was allowed to start: it may have run the slot since estate was recorded.
 	lent sbr.ID
-	// waiting are the questions that are answered once the run has ended.
+	// waiting are the requests that are answered once the run has ended.
 	waiting []waiting
 }
 
-// estate is what the newest run that is known of has left, and the member that has handed it over; empty:
-// this one.
+// estate is the state left by the newest known run, and the member that handed it over; empty: this member.
 type estate struct {
 	token uint64
 	state []byte
@@ -124,8 +123,8 @@ func (m *Machine) Token() uint64 { return m.slot.PresentToken() }
 // Round returns the number of the newest round. Answers to earlier ones do not count.
 func (m *Machine) Round() uint64 { return m.round }
 
-// Until returns the moment, on the driver's clock, at which a run without a lease is over unless the member
-// is sure of its place meanwhile. ok is false where a lease decides, or nothing runs.
+// Until returns the moment, on the driver's clock, at which a run without a lease is over unless membership
+// is confirmed meanwhile. ok is false where a lease decides, or nothing runs.
 func (m *Machine) Until() (at time.Duration, ok bool) {
 	if m.cfg.UseLease || m.slot.Phase != slot.Active {
 		return 0, false
@@ -248,7 +247,7 @@ func (m *Machine) NextDeadline() (at time.Duration, ok bool) {
 	return at, ok
 }
 
-// anyOther reports whether f is true of a member that has to answer, and what is known of it.
+// anyOther reports whether f is true of a member that has to answer.
 func (m *Machine) anyOther(f func(p *slot.Peer, o other) bool) bool {
 	return slices.ContainsFunc(m.others(), func(p *slot.Peer) bool { return f(p, m.known(p.ID)) })
 }

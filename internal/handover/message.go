@@ -11,7 +11,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// TopicYielded is what is said where the slot is somebody else's turn after all.
+// TopicYielded says that the slot belongs to another member after all.
 const TopicYielded slot.Topic = "yielded"
 
 // DefaultCounterBits are Config.CounterBits where that is zero.
@@ -22,7 +22,7 @@ type Kind uint8
 
 // The kinds. The zero Kind is none.
 const (
-	// Take asks whether anything speaks against the sender's running the slot.
+	// Take asks for consent that the sender runs the slot.
 	Take Kind = iota + 1
 	// HandOver asks a member that runs the slot to stop, and to answer HandedOver once it has.
 	HandOver
@@ -30,16 +30,16 @@ const (
 	Resigned
 	// Resigning asks the next candidate to take over: the sender runs the slot and is about to leave.
 	Resigning
-	// Clear answers Take: the sender runs nothing. Wait is how long a margin that it knows of still lasts.
+	// Clear answers Take: the sender runs nothing. Wait is how long the margins that it knows still last.
 	Clear
 	// Running answers Take: the sender runs the slot under Token and will hand over when asked to.
 	Running
-	// Refuse answers Take and HandOver: the slot is the sender's, who is older, or that of an older one that
-	// the sender knows.
+	// Refuse answers Take and HandOver: the slot belongs to the sender, which is older, or to an older member
+	// that the sender knows.
 	Refuse
 	// HandedOver answers HandOver: the run under Token has ended and left State.
 	HandedOver
-	// Started tells everybody the Token of a run without a lease, so that the next one has a larger one.
+	// Started sends all members the Token of a run without a lease, so that the next run has a larger one.
 	Started
 )
 
@@ -57,16 +57,16 @@ func (k Kind) String() string {
 // Message is what one member's machine says to another's. Which fields count depends on Kind.
 type Message struct {
 	Kind Kind
-	// Born is the sender's birth (see Peer), of questions: who is asked may not know the sender yet.
+	// Born is the sender's birth (see Peer), of requests: the receiver may not know the sender yet.
 	Born int64
 	// Round numbers the sender's attempts; answers repeat it.
 	Round uint64
-	// Token is the run's, of Running and HandedOver; otherwise the largest that the sender has heard of.
+	// Token is that of the run, of Running and HandedOver; otherwise the largest that the sender knows.
 	Token uint64
 	// Wait is how long the sender still waits for members that are gone, of Clear.
 	Wait time.Duration
-	// State is what the sender's last run has left, of HandedOver and Clear; nil where a newer run is known
-	// of.
+	// State is the state left by the sender's last run, of HandedOver and Clear; nil where a newer run is
+	// known.
 	State []byte
 }
 

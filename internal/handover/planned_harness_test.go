@@ -15,9 +15,9 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// planned is a cluster in which nothing goes wrong: nothing is lost, nobody stands still, whoever goes says
-// so. But all that is said, done or becomes known takes a moment, and comes in any order. It notes for how
-// long nobody runs the slot.
+// planned is a cluster in which nothing goes wrong: no message is lost, no member is paused, a member that
+// leaves says so. But all that is said, done or becomes known takes a moment, and comes in any order. It
+// notes for how long nobody runs the slot.
 type planned struct {
 	t     require.TestingT
 	lease bool

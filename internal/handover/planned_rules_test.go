@@ -184,8 +184,8 @@ func TestGivingWay_ToACandidateThatIsSeenIsNoPause(t *testing.T) {
 	require.Equal(t, slot.Taking, a.m.Phase())
 }
 
-// A question may come from a manager that was closed since: whoever gives way to it asks whether it is still
-// there.
+// A question may come from a manager that was closed since: a member that yields to it asks whether the
+// manager is still there.
 func TestGivingWay_AsksWhoIsNotSeenAsACandidate(t *testing.T) {
 	hidden := slot.Peer{ID: "b", Born: 1}
 	for _, c := range []struct {

@@ -184,8 +184,8 @@ func TestClaim_AnUnreachableNewcomerCausesNoStorm(t *testing.T) {
 	}
 }
 
-// A member gives way only when it consents. One that gave way to a question that it keeps would take the slot
-// again with each event, and ask everybody each time: a storm of messages (seed 865338).
+// A member gives way only when it consents. A member that yielded to a kept request would take the slot again
+// with each event, and ask all members each time: a storm of messages (seed 865338).
 func TestClaim_NobodyGivesWayToAQuestionThatIsKept(t *testing.T) {
 	far, asker := further, older
 	far.Unreachable = true

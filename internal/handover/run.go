@@ -7,14 +7,14 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// tryLease asks for the lease when it is time to.
+// tryLease requests the lease when it is due.
 func (m *Machine) tryLease() {
 	switch {
 	case !m.goesOn():
 		m.yield("", "an older candidate is there")
 	case m.newcomers():
 		m.slot.Abandon(m)
-		m.take() // whoever has come since everybody agreed has to agree as well
+		m.take() // members that have joined since have to consent as well
 	case m.answeredAfterAll():
 		m.slot.Abandon(m)
 		m.slot.Enter(m, slot.Taking)
@@ -27,13 +27,14 @@ func (m *Machine) tryLease() {
 	}
 }
 
-// answeredAfterAll reports whether a member that was passed over has said that it runs the slot, or that it
-// is its turn: it will not give the lease up unasked.
+// answeredAfterAll reports whether a member that was passed over has said that it runs the slot, or that the
+// slot is its: it does not release the lease unasked.
 func (m *Machine) answeredAfterAll() bool {
 	return m.anyOther(func(_ *slot.Peer, a other) bool { return a.answer == Running || a.answer == Refuse })
 }
 
-// passedOverSome reports whether the lease is asked for without the consent of a member, which is asked on.
+// passedOverSome reports whether the lease is requested without the consent of a member, which is still
+// asked.
 func (m *Machine) passedOverSome() bool {
 	return m.anyOther(func(p *slot.Peer, a other) bool { return a.answer != Clear && !p.Unreachable })
 }
@@ -53,11 +54,11 @@ func (m *Machine) leaseAnswered(e slot.LeaseAnswer) {
 	}
 }
 
-// start starts a run. Everybody has agreed, or the lease is held.
+// start starts a run. All members have consented, or the lease is held.
 func (m *Machine) start(token uint64) {
 	last := m.estate
 	if m.lent != "" || last.token < m.maxToken || m.cfg.UseLease && token > last.token+1 {
-		last = estate{} // there was a newer run, or may have been: the lease counts its grants
+		last = estate{} // there may have been a newer run: the lease counts its grants
 	}
 	m.estate, m.lent = estate{}, ""
 	m.bound, m.maxToken = false, max(m.maxToken, token)
@@ -66,18 +67,18 @@ func (m *Machine) start(token uint64) {
 	}
 	m.slot.Start(m, token, last.state, last.from)
 	if !m.cfg.UseLease && len(m.others()) > 0 {
-		m.ask("", Started) // after a crash without a verdict nothing else would tell the next one
+		m.ask("", Started) // after a crash without a verdict the next run learns the token only so
 	}
 }
 
-// Entered ends the patience of a member that resigns with the run for which somebody might have asked.
+// Entered ends the patience of a resigning member when its run is stopped.
 func (m *Machine) Entered(s *slot.Slot, _ slot.Phase) {
 	if s.Phase == slot.Stopping {
 		m.patience = 0
 	}
 }
 
-// guard looks after the run that is active.
+// guard checks the active run.
 func (m *Machine) guard() {
 	switch {
 	case !m.slot.Guard(m):
@@ -94,13 +95,13 @@ func (m *Machine) guard() {
 	}
 }
 
-// successor reports whether there is somebody to whom the slot can be handed over.
+// successor reports whether the slot can be handed over to another member.
 func (m *Machine) successor() bool {
 	return m.anyOther(func(p *slot.Peer, _ other) bool { return p.Candidate && !p.Unreachable && m.stays(p) })
 }
 
-// claim asks members that were not there when the run began: they may run the slot as well, in a cluster that
-// has just become one with this. The older of the two goes on.
+// claim asks members that were not there when the run began: after two clusters have merged, they may run the
+// slot as well. The older of the two goes on.
 func (m *Machine) claim() {
 	if !m.claims() {
 		return
@@ -124,8 +125,8 @@ func (m *Machine) claim() {
 	}
 }
 
-// unclaimed reports whether a member has yet to answer while this one runs the slot. One that never does is
-// left alone until it asks. One that is known to run it is not.
+// unclaimed reports whether a member has yet to answer while this one runs the slot. After NumberOfRetries a
+// silent member is left alone until it asks, unless it is known to run the slot.
 func (m *Machine) unclaimed(p *slot.Peer, a other) bool {
 	return a.answer != Clear && a.answer != Refuse && !p.Unreachable && (a.tries < m.cfg.NumberOfRetries || a.answer == HandOver)
 }
@@ -145,7 +146,7 @@ func (m *Machine) runEnded(e slot.RunEnded) {
 	case again && e.Newer > m.slot.Token:
 		m.hear(e.Newer)
 		m.gaveWay, m.notBefore = "", m.Now+e.Rest
-		m.release() // and take it anew: a lease has another token then
+		m.release() // and take the slot again: a lease has another token then
 	case again:
 		m.slot.Rest(m, e.Rest)
 	default:
@@ -167,14 +168,14 @@ func (m *Machine) rest() {
 	}
 }
 
-// release gives the lease back after a run, or goes on at once where there is none.
+// release releases the lease after a run; without a lease it settles at once.
 func (m *Machine) release() {
 	if m.slot.Release(m) {
 		m.settle()
 	}
 }
 
-// settle comes after a run's end and the release of its lease: whoever waits for the slot may have it now.
+// settle follows a run's end and the release of its lease: members that wait for the slot may have it now.
 func (m *Machine) settle() {
 	m.slot.Enter(m, slot.Idle)
 	for _, w := range m.waiting {
@@ -186,15 +187,15 @@ func (m *Machine) settle() {
 	}
 }
 
-// handedOver tells a successor that nothing runs here any more, and what the last run has left.
+// handedOver answers a successor: nothing runs here any more, and the last run has left this state.
 func (m *Machine) handedOver(w waiting) {
 	a := Message{Kind: HandedOver, Round: w.round, Token: max(m.slot.Token, m.maxToken)}
 	a.State = m.lend(w.from)
 	m.Emit(slot.Answer[Message]{Ref: w.ref, Message: a})
 }
 
-// lend lets another member through and returns what it is to have of the last run: nil where a newer run is
-// known of, or may have been. Whoever was let through before may have run the slot.
+// lend allows another member to start and returns the state for its run: nil if there is a newer run or may
+// have been. A member that was allowed before may have run the slot.
 func (m *Machine) lend(to sbr.ID) []byte {
 	if m.lent != "" && m.lent != to || m.estate.token < m.maxToken {
 		m.estate = estate{}

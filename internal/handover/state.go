@@ -76,7 +76,7 @@ func (o *other) appendState(c slot.Writer, now time.Duration, retries int) {
 	}
 }
 
-// since returns how many rounds older a question of a member is than its newest one.
+// since returns how many rounds a member's request is older than its newest one.
 func (o *other) since(round uint64) uint64 {
 	if !o.asks {
 		return 0
@@ -88,8 +88,7 @@ func (o *other) since(round uint64) uint64 {
 type Status struct {
 	// Asked are the members whose consent is missing, in order.
 	Asked []sbr.ID
-	// Until is when the last margin that is known of is over, on the driver's clock; zero: none is waited
-	// for.
+	// Until is when the last known margin is over, on the driver's clock; zero: there is none.
 	Until time.Duration
 	// Resigned: the slot is never run here again.
 	Resigned bool

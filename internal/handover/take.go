@@ -9,8 +9,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// mine reports whether the slot is this member's, as far as its view goes: it is the oldest candidate that
-// stays.
+// mine reports whether, by its view, this member is the oldest candidate that stays: the slot is its.
 func (m *Machine) mine() bool {
 	if !m.View.Armed || m.over() || m.leaving() {
 		return false
@@ -27,17 +26,16 @@ func (m *Machine) mine() bool {
 // over reports whether this member runs nothing any more.
 func (m *Machine) over() bool { return m.resigned || m.down }
 
-// stays reports whether a member may run the slot later. One that cannot be reached does: a verdict has to
-// say that it does not.
+// stays reports whether a member may run the slot later. An unreachable member may, until a verdict downs it.
 func (m *Machine) stays(p *slot.Peer) bool { return !p.Leaving && !p.Down && !m.known(p.ID).goes }
 
-// leaving reports whether this member's own node is on its way out.
+// leaving reports whether this member's own node leaves or is down.
 func (m *Machine) leaving() bool {
 	p := m.View.Peer(m.cfg.Self)
 	return p != nil && (p.Leaving || p.Down)
 }
 
-// take begins to ask everybody.
+// take begins to ask all members.
 func (m *Machine) take() {
 	m.slot.Enter(m, slot.Taking)
 	m.round++
@@ -93,8 +91,8 @@ func (m *Machine) find(id sbr.ID) (int, bool) {
 	return slices.BinarySearchFunc(m.heard, id, func(o other, id sbr.ID) int { return cmp.Compare(o.id, id) })
 }
 
-// goesOn reports whether this member still takes the slot. Once it is bound to, an older candidate has to ask
-// for it, and one that resigns hands it over.
+// goesOn reports whether this member still takes the slot. Once the member is bound, it does: an older
+// candidate has to ask for the slot, and if the member resigns it hands the slot over.
 func (m *Machine) goesOn() bool {
 	if !m.bound {
 		return m.mine()
@@ -102,8 +100,8 @@ func (m *Machine) goesOn() bool {
 	return m.View.Armed && !m.down && (!m.resigned || m.Now < m.patience)
 }
 
-// pursue goes on with taking: it asks whom it has not asked, repeats what is due, and goes to the next stage
-// when nothing is in the way.
+// pursue goes on with taking: it asks members that it has not asked, repeats due requests, and goes to the
+// next stage when all have answered.
 func (m *Machine) pursue() {
 	if !m.goesOn() {
 		m.yield("", "an older candidate is there")
@@ -150,8 +148,8 @@ func (m *Machine) askNew() {
 	}
 }
 
-// askRunners asks those who run the slot to hand over, once nobody else is in the way: so the gap is one
-// answer and no more.
+// askRunners asks the members that run the slot to hand over, once all others have consented: so the gap
+// between runs is one answer.
 func (m *Machine) askRunners() {
 	for _, p := range m.others() {
 		if a := m.other(p.ID); a.answer == Running {
@@ -162,7 +160,7 @@ func (m *Machine) askRunners() {
 	}
 }
 
-// repeat asks again whoever has not answered, or not as it has to.
+// repeat repeats the request to each member that has not answered or has not consented.
 func (m *Machine) repeat() {
 	m.askAt = m.Now + m.cfg.HandOverRetryInterval
 	var again []sbr.ID
@@ -170,7 +168,7 @@ func (m *Machine) repeat() {
 	for _, p := range m.others() {
 		a := m.other(p.ID)
 		if a.answer == Clear || p.Unreachable {
-			continue // who cannot be reached cannot be blamed for its silence
+			continue // an unreachable member is not counted as silent
 		}
 		if a.answer == HandOver {
 			m.ask(p.ID, HandOver)
@@ -197,7 +195,7 @@ func (m *Machine) repeat() {
 	}
 }
 
-// taken goes on once everybody has answered.
+// taken goes on once all members have answered.
 func (m *Machine) taken() {
 	if !m.cfg.UseLease {
 		m.startNext()
@@ -238,10 +236,10 @@ func FloorAt(unix int64, bits int) uint64 {
 	return seconds << (bits - clockBits)
 }
 
-// hear takes in a token that others know of.
+// hear records a token that another member knows.
 func (m *Machine) hear(token uint64) { m.maxToken = max(m.maxToken, min(token, slot.MaxToken)) }
 
-// yield gives taking up, for another member if it is not empty.
+// yield stops taking the slot, in favour of another member if to is not empty.
 func (m *Machine) yield(to sbr.ID, why string) {
 	if m.slot.Phase == slot.Acquiring {
 		m.slot.Abandon(m)
@@ -253,7 +251,7 @@ func (m *Machine) yield(to sbr.ID, why string) {
 		m.notBefore += m.cfg.HandOverRetryInterval
 		if p := m.View.Peer(to); p != nil && !p.Candidate && !m.over() {
 			m.round++
-			m.ask(to, Take) // what has come may be a late word of a manager that was closed
+			m.ask(to, Take) // the request may be a late one of a closed manager
 		}
 	}
 	m.explain(TopicYielded, "%s", why)
@@ -262,8 +260,8 @@ func (m *Machine) yield(to sbr.ID, why string) {
 	}
 }
 
-// recognise ends the pause of a member that has given way once its view shows for whom: as a candidate, or as
-// one that does not stay.
+// recognise ends the wait after a yield once the view shows gaveWay as a candidate, or as a member that does
+// not stay.
 func (m *Machine) recognise() {
 	if p := m.View.Peer(m.gaveWay); p != nil && (p.Candidate || !m.stays(p)) {
 		m.gaveWay, m.notBefore = "", m.Now

@@ -1,6 +1,6 @@
 // Package inbox is the queue of a goroutine that owns some state: others post what it shall do.
 //
-// Posting never blocks and keeps the order. Nothing bounds the queue: whoever posts on behalf of others
+// Posting never blocks and keeps the order. Nothing bounds the queue: a caller that posts on behalf of others
 // bounds them.
 package inbox
 

@@ -120,12 +120,12 @@ func (f *API) Stored(name string) (l Object) {
 	return l
 }
 
-// Put stores a lease as somebody else would, with a new uid if there was none.
+// Put stores a lease as another client would, with a new uid if there was none.
 func (f *API) Put(name string, l Object) {
 	f.With(func() { f.PutLocked(name, Clone(l)) })
 }
 
-// Remove deletes the object as somebody else would.
+// Remove deletes the object as another client would.
 func (f *API) Remove(name string) {
 	f.With(func() {
 		gone := Clone(f.Leases[name])

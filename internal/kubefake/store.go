@@ -62,7 +62,7 @@ func Watching(t testing.TB, s lease.Store, log *slog.Logger) <-chan lease.Snapsh
 	return seen
 }
 
-// Next waits for what a watch brings next, also for one that has lost its server.
+// Next waits for what a watch brings next, also for a watch that has lost its server.
 func Next(t testing.TB, seen <-chan lease.Snapshot) lease.Snapshot {
 	t.Helper()
 	select {

@@ -8,7 +8,7 @@ import (
 )
 
 // Pause is the longest time between two attempts of a run that is writing. A run that is silent for longer is
-// not writing in between: it may be stopped, or cut off.
+// not writing in between: it may be stopped, or partitioned.
 const Pause = time.Second
 
 // Report is what a ledger says about the runs that wrote to it.

@@ -1,6 +1,6 @@
 // Package ledger is a real external resource for tests on several hosts: an append-only file behind HTTP,
-// with a fence. Each run of whatever must run exactly once writes to it every few milliseconds, and the file
-// tells afterwards what happened.
+// with a fence. Each run of a singleton or shard writes to it every few milliseconds, and the file shows
+// afterwards what happened.
 //
 //	s, err := ledger.Open("rounds.jsonl")
 //	defer s.Close()
@@ -23,16 +23,16 @@
 //     were decided. Times are the server's own monotonic clock, and strictly grow; no clock of a writer
 //     matters.
 //   - Accepted lines of a resource never have a smaller token after a larger one: decision and line are one
-//     step. Analyse does not take that for granted.
+//     step. Analyse checks this again.
 //
 // # Non-guarantees
 //
-//   - An attempt that did not reach the server is not in the file. A Writer counts those.
+//   - An attempt that did not reach the server is not in the file. A Writer counts such attempts.
 //   - The server does not go on from an older file: its clock and its fences begin anew, so the file must be
 //     new.
 //
 // # Assumptions
 //
 //   - A run is known by resource, member, run and token; no two runs share all four.
-//   - Those who write are trusted.
+//   - Writers are trusted.
 package ledger

@@ -53,7 +53,7 @@ func (e Entry) Validate() error {
 type Line struct {
 	// At is when it was decided, since the server began. Strictly growing.
 	At time.Duration `json:"at"`
-	// Token is the one that came with it.
+	// Token is the token of the request.
 	Token uint64 `json:"token"`
 	// Accepted is false when the fence refused it.
 	Accepted bool `json:"accepted"`

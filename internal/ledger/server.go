@@ -116,7 +116,7 @@ func (s *Server) fence(resource string) *fence.Fence {
 	return f
 }
 
-// write appends a line and gives it its time. After an error nobody knows where the file ends, so nothing is
+// write appends a line and gives it its time. After an error the end of the file is unknown, so nothing is
 // written any more.
 func (s *Server) write(l Line) error {
 	s.writing.Lock()

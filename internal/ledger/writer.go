@@ -17,7 +17,7 @@ import (
 // DefaultEvery is the time between two entries of a Writer.
 const DefaultEvery = 10 * time.Millisecond
 
-// patience bounds one attempt, so that a writer which is cut off goes on trying.
+// patience bounds one attempt, so that a partitioned writer goes on trying.
 const patience = time.Second
 
 // Client speaks to a Server.

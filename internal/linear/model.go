@@ -191,14 +191,14 @@ func (m rules) released(s state, in input, out output) (state, bool) {
 	switch out.released {
 	case wasReleased:
 		if !mine {
-			// An earlier write of its own, which was in doubt, or whoever replaced it, was faster than the
-			// one it sent. It cannot know, and what it says is true: the lease names it no more.
+			// A pending earlier write, or another owner's, came before the one it sent. It cannot know, and
+			// its answer is true: the lease does not name it any more.
 			return s, in.sent
 		}
 		s.holder = ""
 		return s, true
 	case notHeld:
-		// Where holders expire, one that has lost the lease may still stand in the record.
+		// Where holders expire, the record may still name a holder that has lost the lease.
 		return s, !mine || m.expiring
 	default:
 		return s, true // what became of the write is a lateFree

@@ -9,8 +9,8 @@ import (
 )
 
 // Play makes the client do steps random operations, and look after each. One of three is in a hurry: it is
-// given up after some part of haste. before is called ahead of each. Whoever may hold the lease soon gives it
-// up, so that others get it.
+// given up after some part of haste. before is called ahead of each. A client that may hold the lease soon
+// releases it, so that others get it.
 func (c *Client) Play(ctx context.Context, random *rand.Rand, steps int, haste time.Duration, before func()) {
 	mine := false
 	for range steps {

@@ -14,27 +14,27 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Location is where something runs. The zero Location: nowhere, as far as is known.
+// Location is where a slot runs. The zero Location: not known to run.
 type Location struct {
 	// ID is the member's incarnation, Name its name.
 	ID   sbr.ID
 	Name string
-	// Endpoint is where that member says its runs are reached, Token the run's.
+	// Endpoint is where that member's runs are reached, Token the token of the run.
 	Endpoint string
 	Token    uint64
 }
 
-// Known reports whether it is known to run somewhere.
+// Known reports whether the slot is known to run.
 func (l Location) Known() bool { return l.ID != "" }
 
 // Options are what a Locator needs.
 type Options struct {
 	Cluster drive.Cluster
-	// Topic is where locators talk.
+	// Topic is the topic of the locators' messages.
 	Topic string
-	// What runs, for errors and the log: "singleton backup".
+	// What names what runs, for errors and the log: "singleton backup".
 	What string
-	// Slots is how many there are of it.
+	// Slots is the number of slots.
 	Slots int
 	// Endpoint is where the runs of this member are reached, at most MaxEndpoint bytes.
 	Endpoint string
@@ -45,16 +45,16 @@ type Options struct {
 type Locator struct {
 	o     Options
 	at    drive.Told[[]Location] // a list is replaced, never changed
-	anew  chan struct{}          // somebody wants it to be asked now
-	news  chan struct{}          // there is something to tell
+	anew  chan struct{}          // a caller wants the members asked now
+	news  chan struct{}          // there are changes to send
 	ctx   context.Context
 	close func()
 	work  sync.WaitGroup
 
 	mu      sync.Mutex     // taken before that of at
-	newest  []uint64       // by slot: the token of the newest run heard of
-	doubted []bool         // by slot: the location was of no use to somebody, and nothing was heard since
-	untold  map[int]change // by slot: what is not told yet of this member's own runs
+	newest  []uint64       // by slot: the token of the newest known run
+	doubted []bool         // by slot: the location failed a caller, and no news came since
+	untold  map[int]change // by slot: changes of this member's own runs that were not sent yet
 }
 
 // change is the start of a run, or its end.
@@ -92,7 +92,7 @@ func (l *Locator) Start() error {
 	return nil
 }
 
-// Close tells what is not told yet, ends the locator, and waits for it. The locations stay as they are.
+// Close sends the unsent changes, ends the locator, and waits for its end. The locations stay as they are.
 func (l *Locator) Close() { l.close() }
 
 // All are the locations, by slot. Do not change the list.
@@ -101,7 +101,7 @@ func (l *Locator) All() []Location {
 	return at
 }
 
-// Heard reports whether a run of any slot has been heard of.
+// Heard reports whether a run of any slot was ever known.
 func (l *Locator) Heard() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -117,20 +117,20 @@ type Slot struct {
 // Slot returns a slot, from 0.
 func (l *Locator) Slot(slot int) Slot { return Slot{l, slot} }
 
-// At is where it runs. It never blocks.
+// At is where the slot runs. It never blocks.
 func (s Slot) At() Location {
 	at, _ := s.l.at.Get()
 	return at[s.slot]
 }
 
-// Changes tells all locations, now and after each change, as of makes something of them, until ctx ends or
-// the locator is closed; then the channel is closed. Who reads slowly gets the newest only.
+// Changes sends what of makes of all locations, now and after each change, until ctx ends or the locator is
+// closed; then the channel is closed. A slow reader gets the newest value only.
 func Changes[T any](ctx context.Context, l *Locator, of func([]Location) T) <-chan T {
 	return drive.Changes(ctx, &l.at, l.ctx.Done(), of)
 }
 
-// Wait returns where it runs as soon as that is known, and differs from what the caller has tried in vain
-// (its token, zero: none). While that takes long, everybody is asked. The error wraps the cause of ctx, or
+// Wait returns where the slot runs, once a run is known whose token is not tried, the token of the run that
+// the caller tried in vain (zero: none). Meanwhile it asks all members. The error wraps the cause of ctx, or
 // says that the locator was closed.
 func (s Slot) Wait(ctx context.Context, tried uint64) (Location, error) {
 	pause := askFirst
@@ -155,7 +155,7 @@ func (s Slot) Wait(ctx context.Context, tried uint64) (Location, error) {
 	}
 }
 
-// Refresh asks anew, for a caller to whom the location was of no use.
+// Refresh asks the members again, for a caller whose location failed.
 func (s Slot) Refresh() {
 	s.l.mu.Lock()
 	s.l.doubted[s.slot] = true
@@ -163,12 +163,12 @@ func (s Slot) Refresh() {
 	wake(s.l.anew)
 }
 
-// Started tells everybody that a run has started on this member, self.
+// Started tells all members that a run has started on this member, self.
 func (l *Locator) Started(self sbr.ID, slot int, token uint64) {
 	l.own(self, slot, change{token, true})
 }
 
-// Ended tells everybody that a run on this member is over, or must end.
+// Ended tells all members that a run on this member is over, or must end.
 func (l *Locator) Ended(self sbr.ID, slot int, token uint64) {
 	l.own(self, slot, change{token, false})
 }
@@ -179,7 +179,7 @@ func (l *Locator) own(self sbr.ID, slot int, c change) {
 		n.kind, n.endpoint = newsRuns, l.o.Endpoint
 	}
 	if !l.heard(self, n) {
-		return // it was told before, or there is a newer run
+		return // it was sent before, or there is a newer run
 	}
 	l.mu.Lock()
 	l.untold[slot] = c
@@ -221,8 +221,8 @@ func (l *Locator) update(f func(slot int, at Location) Location) (changed bool) 
 	return changed
 }
 
-// heard takes in news of runs, and reports whether they changed anything. Those of an older run than the
-// newest are old.
+// heard handles news of runs, and reports whether they changed anything. It ignores news of a run older than
+// the newest.
 func (l *Locator) heard(from sbr.ID, n news) (changed bool) {
 	tokens := make(map[int]uint64, len(n.entries))
 	for _, e := range n.entries {

@@ -111,7 +111,7 @@ func TestLocator_NeverGoesBack(t *testing.T) {
 	})
 }
 
-// Whoever runs it may not have heard the request: it is asked again, for ever.
+// The request may be lost: the locator repeats it, for ever.
 func TestLocator_AsksAgain(t *testing.T) {
 	in(t, 1, func(t *testing.T, d *deserted, l *Locator) {
 		time.Sleep(time.Hour)

@@ -21,18 +21,18 @@ const maxSlots = 4096
 type kind byte
 
 const (
-	// newsRuns: the sender runs the slots, reached at its endpoint. As an answer it lists all that it was
-	// asked for, or those before next if that is not zero.
+	// newsRuns: the sender runs the slots, reached at its endpoint. As an answer it lists all requested slots
+	// that the sender runs, or those before next if that is not zero.
 	newsRuns kind = iota + 1
 	// newsEnded: the runs of the slots are over, or must end.
 	newsEnded
-	// newsWhere asks for newsRuns, from the slot next on: of the slots that are listed, or of all if none is.
+	// newsWhere asks for newsRuns, from the slot next on: of the listed slots, or of all if none is listed.
 	newsWhere
 )
 
 var errNews = errors.New("locate: not valid news")
 
-// news is what locators say to each other.
+// news is a message between locators.
 type news struct {
 	kind     kind
 	next     int

@@ -14,12 +14,12 @@ import (
 const (
 	// answerTimeout is how long the answer to a request may take.
 	answerTimeout = 2 * time.Second
-	// askFirst and askAtMost bound the pause between two requests while something is not known: each costs
-	// the whole cluster a message. askAtLeast does where a caller cannot wait.
+	// askFirst and askAtMost bound the pause between two requests while a location is not known: each request
+	// costs the whole cluster a message. askAtLeast bounds it where a caller waits.
 	askFirst   = time.Second
 	askAtMost  = 30 * time.Second
 	askAtLeast = 250 * time.Millisecond
-	// gather is the least pause between two messages of news: what comes meanwhile goes into one.
+	// gather is the least pause between two messages of news: changes meanwhile go into one message.
 	gather = 50 * time.Millisecond
 )
 
@@ -30,7 +30,7 @@ func wake(c chan struct{}) {
 	}
 }
 
-// spread tells everybody what is new of this member's runs.
+// spread sends all members the changes of this member's runs.
 func (l *Locator) spread() {
 	pause := time.NewTimer(0)
 	defer pause.Stop()
@@ -50,7 +50,7 @@ func (l *Locator) spread() {
 	}
 }
 
-// tellNews tells what is not told yet. What cannot be told now is kept.
+// tellNews sends the unsent changes. It keeps those that cannot be sent now.
 func (l *Locator) tellNews() {
 	l.mu.Lock()
 	untold := l.untold
@@ -77,7 +77,7 @@ func (l *Locator) tellNews() {
 	}
 }
 
-// tellLater keeps what could not be told, unless there is something newer.
+// tellLater keeps changes that could not be sent, unless there are newer ones.
 func (l *Locator) tellLater(n news, untold map[int]change) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,8 +89,8 @@ func (l *Locator) tellLater(n news, untold map[int]change) {
 	wake(l.news)
 }
 
-// tell sends one message, to everybody if to is empty, and takes in what is answered. It is called by what
-// Close waits for.
+// tell sends one message, to all members if to is empty, and handles the answers. Only goroutines that Close
+// waits for call it.
 func (l *Locator) tell(to sbr.ID, n news) error {
 	answers, err := l.o.Cluster.Ask(l.o.Topic, to, n.encode(), answerTimeout)
 	if err != nil {
@@ -124,11 +124,11 @@ func (l *Locator) listen(answers <-chan downing.Answer) {
 	}
 }
 
-// seek asks everybody while a location is not known or doubted: soon after the start, and where a caller
-// wants to know; otherwise seldom, for news that was lost.
+// seek asks all members while a location is unknown or doubted: soon after the start, and where a caller
+// waits; otherwise seldom, because news may be lost.
 func (l *Locator) seek() {
 	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval = askFirst, askAtMost // at random, for not all to ask at once
+	pause.InitialInterval, pause.MaxInterval = askFirst, askAtMost // at random: not all members ask at once
 	timer, armed := time.NewTimer(0), true
 	defer timer.Stop()
 	var last time.Time
@@ -175,7 +175,7 @@ func (l *Locator) missing() (slots []int, changed <-chan struct{}) {
 	return slots, changed
 }
 
-// ask asks for the slots from one on that are missing.
+// ask asks for the missing slots, from one slot on.
 func (l *Locator) ask(to sbr.ID, from int) {
 	missing, _ := l.missing()
 	n := news{kind: newsWhere, next: from}
@@ -193,7 +193,7 @@ func (l *Locator) ask(to sbr.ID, from int) {
 	_ = l.tell(to, n) // it is asked again
 }
 
-// asked takes in what another member tells or asks.
+// asked handles another member's news or request.
 func (l *Locator) asked(q downing.Question) {
 	n, err := decodeNews(q.Payload)
 	if err != nil {
@@ -212,7 +212,7 @@ func (l *Locator) asked(q downing.Question) {
 	}
 }
 
-// ownRuns lists what is asked for and runs on this member, as much as one message carries.
+// ownRuns lists the requested slots that run on this member, as many as one message carries.
 func (l *Locator) ownRuns(q *news) news {
 	a := news{kind: newsRuns, endpoint: l.o.Endpoint}
 	list, _ := l.at.Get()

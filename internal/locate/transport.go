@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// Errors of a round trip, beside those of the transport that carries it.
+// Errors of a round trip, in addition to those of its transport.
 var (
-	// ErrBusy is wrapped when as many requests wait as may.
+	// ErrBusy is wrapped when MaxWaiting requests wait already.
 	ErrBusy = errors.New("too many requests wait")
-	// ErrNowhere is wrapped when no run was found in time that takes the request.
+	// ErrNowhere is wrapped when no run that takes the request was found in time.
 	ErrNowhere = errors.New("no run was found in time")
 	// ErrNoEndpoint is wrapped when the run has no endpoint that is an absolute URL.
 	ErrNoEndpoint = errors.New("its member names no endpoint: set Config.Endpoint")
@@ -51,14 +51,14 @@ func (q *Queue) enter(most int) bool {
 
 func (q *Queue) leave() { q.n.Add(-1) }
 
-// The pauses before a request is sent again to a run that has not taken it: it may be about to.
+// The pauses before a request is sent again to a run that did not take it: the run may be about to.
 const (
 	retryAfter  = 20 * time.Millisecond
 	retryAtMost = time.Second
 )
 
-// RoundTrip sends a request to where a slot runs, and waits in q while that is not known. A request that
-// reached nobody, or was answered with 421 (Misdirected Request), was not handled: it waits for the next
+// RoundTrip sends a request to where a slot runs, and waits in q while that is not known. A request that made
+// no connection, or was answered with 421 (Misdirected Request), was not handled: it waits for the next
 // location, or a moment for the same one. Errors wrap ErrBusy, ErrNowhere or ErrNoEndpoint, or are those of
 // Base.
 func (o Limits) RoundTrip(r *http.Request, to Slot, q *Queue) (*http.Response, error) {
@@ -106,8 +106,8 @@ func (o Limits) base() http.RoundTripper {
 	return http.DefaultTransport
 }
 
-// keep reads a small body, so that it can be sent again. body is nil where the request's own is sent, and
-// again false where that can be done once.
+// keep reads a small body, so that it can be sent again. body is nil where the request's own body is sent;
+// again is false where it can be sent only once.
 func (o Limits) keep(r *http.Request) (body []byte, again bool, err error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, true, nil
@@ -127,16 +127,16 @@ type waiter struct {
 	q     *Queue
 	tried uint64 // the token of the run that has not taken it; 0: none yet
 	pause time.Duration
-	end   time.Time // of its time; zero: it has not waited yet
+	end   time.Time // when its time is over; zero: it has not waited yet
 }
 
-// next waits for another location than the one that was tried in vain, or for a moment.
+// next waits for a location other than the one that was tried in vain, or for a moment.
 func (w *waiter) next(ctx context.Context) (Location, error) {
 	most := w.MaxWaiting
 	if w.end.IsZero() {
 		w.end = time.Now().Add(w.MaxWait)
 	} else {
-		most = math.MaxInt // it has waited before: it is not refused now
+		most = math.MaxInt // the request has waited before: it is not refused now
 	}
 	if !w.q.enter(most) {
 		return Location{}, fmt.Errorf("%w: %d do already", ErrBusy, most)
@@ -149,7 +149,7 @@ func (w *waiter) next(ctx context.Context) (Location, error) {
 	defer over()
 	at, err := w.to.Wait(moment, w.tried)
 	if err != nil && ctx.Err() == nil && moment.Err() != nil {
-		at, err = w.to.Wait(ctx, 0) // the same one, if it still is
+		at, err = w.to.Wait(ctx, 0) // the same location, if it still is the known one
 	}
 	if err != nil {
 		return Location{}, fmt.Errorf("%w: %w", ErrNowhere, err)
@@ -182,7 +182,7 @@ func discard(body io.ReadCloser) {
 }
 
 // unhandled reports whether a request has certainly changed nothing: no connection was made, or the member
-// that got it says that what it is for does not run there.
+// answered that the slot does not run there.
 func unhandled(resp *http.Response, err error) bool {
 	if err == nil {
 		return resp.StatusCode == http.StatusMisdirectedRequest

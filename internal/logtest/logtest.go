@@ -25,7 +25,7 @@ func (l *Log) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// All returns the records. One that breaks its line is one all the same.
+// All returns the records. A record with a line break is one record all the same.
 func (l *Log) All() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,7 +14,7 @@ const (
 
 type nonce [nonceSize]byte
 
-// datagram is one that was received; id points into it.
+// datagram is a received datagram; id points into it.
 type datagram struct {
 	kind  byte
 	nonce nonce

@@ -46,7 +46,7 @@ type Server struct {
 
 var _ downing.Prober = (*Server)(nil)
 
-// Listen opens the port and starts to take in datagrams. Nobody is answered before Announce. Errors:
+// Listen opens the port and starts to read datagrams. No request is answered before Announce. Errors:
 // ErrPortInUse, and an address that cannot be listened on.
 func Listen(o Options) (*Server, error) {
 	addr, err := net.ResolveUDPAddr("udp", o.Addr)
@@ -169,7 +169,7 @@ func (s *Server) read() {
 	}
 }
 
-// handle takes in one datagram. It allocates nothing: anybody may send one.
+// handle handles one datagram. It allocates nothing: any host may send one.
 func (s *Server) handle(b []byte, from netip.AddrPort, out []byte) {
 	d, ok := parse(b)
 	if !ok {

@@ -192,7 +192,7 @@ func TestPing_LateAndRepeatedRepliesAreIgnored(t *testing.T) {
 	require.False(t, n1.Ping(t.Context(), h.target("n2#a"), short), "a reply to the ping before")
 }
 
-// A request is answered with less than it brought, and to whoever asks for something else nothing is said.
+// A reply is shorter than its request, and an invalid request gets none.
 func TestServer_DoesNotAmplify(t *testing.T) {
 	n1, n2, h := listen(t, "127.0.0.1:0"), listen(t, "127.0.0.1:0"), newHost(t)
 	require.False(t, n2.Ping(t.Context(), h.target("n#a"), short))

@@ -1,5 +1,5 @@
 // Package process runs children for tests: real servers and agents that are killed, paused and continued, and
-// that never outlive whoever started them.
+// that never outlive their parent.
 //
 //	thread := process.NewThread()
 //	defer thread.Close()
@@ -8,14 +8,14 @@
 //
 // # Guarantees
 //
-//   - On Linux a child dies with the process that started it, even if that one is killed.
+//   - On Linux a child dies with the process that started it, even if that process is killed.
 //   - On Unix a child has a process group of its own: a Ctrl-C on the terminal is for the parent, and Kill
 //     ends what the child has started.
 //   - Whatever a child writes is in its log file; a restart appends.
 //
 // # Non-guarantees
 //
-//   - What a child has started is not killed by the kernel when the parent is: only the child is.
+//   - When the parent is killed, the kernel kills the child but not the child's own children.
 //
 // # Assumptions
 //

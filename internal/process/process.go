@@ -14,12 +14,12 @@ import (
 
 const pollEvery = 5 * time.Millisecond
 
-// ErrEnded is returned when a process is to be signalled that has ended, or was never started.
+// ErrEnded is returned by Signal for a process that has ended, or was never started.
 var ErrEnded = errors.New("process: no process to signal: it has ended or was never started")
 
 // Command says what to start.
 type Command struct {
-	// Name stands for it in errors.
+	// Name names the command in errors.
 	Name string
 	// Program is the path of the executable, Args what follows it on the command line.
 	Program string
@@ -32,8 +32,8 @@ type Command struct {
 	Log string
 }
 
-// Process is a started child. Its methods may be called from several goroutines; those of a nil Process treat
-// it as one that has ended.
+// Process is a started child. Its methods may be called from several goroutines; the methods of a nil Process
+// treat it as ended.
 type Process struct {
 	command Command
 	logFrom int64
@@ -85,7 +85,7 @@ func (p *Process) Started() time.Time { return p.started }
 // Exited is closed when the process has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// Alive reports whether the process has not ended; a paused one is alive.
+// Alive reports whether the process has not ended; a paused process is alive.
 func (p *Process) Alive() bool {
 	if p == nil {
 		return false
@@ -100,7 +100,7 @@ func (p *Process) Alive() bool {
 
 // Exit is how a process has ended.
 type Exit struct {
-	// At is when that was noticed.
+	// At is when the end was noticed.
 	At time.Time
 	// Code is the exit status; -1 if a signal ended it.
 	Code int
@@ -142,7 +142,7 @@ func (p *Process) KillAll() {
 	end(all)
 }
 
-// Pause freezes the process and returns when it stands still. What it has started goes on.
+// Pause pauses the process and returns when it is paused. Its children go on.
 func (p *Process) Pause(ctx context.Context) error {
 	if err := p.Signal(pauseSignal); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (p *Process) Pause(ctx context.Context) error {
 	return nil
 }
 
-// Paused reports whether the process stands still.
+// Paused reports whether the process is paused.
 func (p *Process) Paused() bool { return p.Alive() && isPaused(p.Pid()) }
 
 // Resume ends Pause.
@@ -173,7 +173,7 @@ func (p *Process) Interrupt() error { return p.Signal(os.Interrupt) }
 // Terminate asks the process to end, as a service manager does.
 func (p *Process) Terminate() error { return p.Signal(syscall.SIGTERM) }
 
-// Signal sends any signal. It returns [ErrEnded] when there is nobody to get it.
+// Signal sends any signal. It returns [ErrEnded] if the process has ended.
 func (p *Process) Signal(sig os.Signal) error {
 	if !p.Alive() {
 		return ErrEnded
@@ -187,7 +187,7 @@ func (p *Process) Signal(sig os.Signal) error {
 	return nil
 }
 
-// Name is the command's.
+// Name is the name of the command.
 func (p *Process) Name() string { return p.command.Name }
 
 // LogPath is the file that its output is in, with what earlier processes wrote there.

@@ -198,8 +198,8 @@ func startFromDyingThread(t *testing.T, s *process.Thread) (*process.Process, in
 	var p *process.Process
 	var err error
 	tid := os.Getpid()
-	// The first thread of a process never dies; whoever ends on it leaves it unusable, so the next try gets
-	// another.
+	// The first thread of a process never dies; a goroutine that ends on it leaves it unusable, so the next
+	// try gets another.
 	for tid == os.Getpid() {
 		p.Kill()
 		done := make(chan struct{})

@@ -25,8 +25,8 @@ func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
 
 func isPaused(pid int) bool { state, _ := Stat(pid); return state == "T" }
 
-// Stat returns the state of a process, one letter, and its parent; X for one that is gone. It exists on Linux
-// only.
+// Stat returns the state of a process, one letter, and its parent; X if there is no such process. It exists
+// on Linux only.
 func Stat(pid int) (state string, parent int) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -37,12 +37,11 @@ func Stat(pid int) (state string, parent int) {
 	return state, parent
 }
 
-// Running reports whether any process of that number runs. A zombie does not: whoever inherits it may take
-// its time. It exists on Linux only.
+// Running reports whether any process of that number runs. A zombie does not: its new parent may reap it
+// late. It exists on Linux only.
 func Running(pid int) bool { state, _ := Stat(pid); return state != "X" && state != "Z" }
 
-// children returns the numbers of the processes that a process has started, or adopted, and that nobody has
-// waited for.
+// children returns the numbers of the processes that a process has started, or adopted, and not reaped.
 func children(of int) (pids []int) {
 	tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", of))
 	for _, path := range tasks {

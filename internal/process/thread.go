@@ -16,9 +16,9 @@ func NewThread() *Thread {
 	return t
 }
 
-// NewThreadIn returns a thread that has run enter: one that enters a network namespace has its children, and
-// the sockets that [Thread.Do] opens, there. Nobody else ever runs on it: it ends with Close. The error is
-// that of enter.
+// NewThreadIn returns a thread that has run enter: if enter enters a network namespace, the thread's
+// children, and the sockets that [Thread.Do] opens, are there. No other goroutine ever runs on the thread: it
+// ends with Close. The error is that of enter.
 func NewThreadIn(enter func() error) (*Thread, error) {
 	t := &Thread{calls: make(chan func()), ended: make(chan struct{})}
 	entered := make(chan error)
@@ -54,7 +54,7 @@ func (t *Thread) Do(call func()) {
 	<-done
 }
 
-// Close ends the thread, and with it, on Linux, whatever child is still there.
+// Close ends the thread and, on Linux, its remaining children.
 func (t *Thread) Close() {
 	close(t.calls)
 	<-t.ended

@@ -19,12 +19,12 @@ type LeaseOptions struct {
 	Where string
 	// StopTimeout is how long the program may take to end.
 	StopTimeout time.Duration
-	// Orphaned is the command line that releases the lease where this owner holds it, for a supervisor whose
-	// parent was killed. Empty: the lease runs out.
+	// Orphaned is the command line that releases the lease if this owner holds it, for a supervisor whose
+	// parent was killed. Empty: the lease expires.
 	Orphaned []string
-	// Once: whoever has seen a sign of life of a holder waits no longer.
+	// Once: do not wait after a heartbeat of a holder.
 	Once bool
-	// Log is told who holds it. Nil: slog.Default().
+	// Log takes who the holder is. Nil: slog.Default().
 	Log *slog.Logger
 }
 
@@ -35,21 +35,20 @@ type overLease struct {
 	log   *slog.Logger
 }
 
-// OverLease returns a Guard whose turns are the times of holding l, which nobody else uses. It does not close
-// it.
+// OverLease returns a Guard whose turns are the times of holding l, which the caller must not use otherwise.
+// It does not close l.
 //
-// A turn is a lease.Grant and no slot (package slot). A slot asks again whatever the store says, this ends
-// where the store refuses for good, or where a holder lives that Once asks for; and a slot rests under the
-// token that it has, this gives a lease back under which a program was ended early, because it could not be
-// renewed.
+// A turn is a lease.Grant and no slot (package slot). A slot retries whatever the store says; this Guard ends
+// where the store refuses for good, or, with Once, where a holder lives. A slot rests under its token; this
+// Guard releases a lease under which a program was ended early, because the lease could not be renewed.
 func OverLease(l *lease.Lease, o LeaseOptions) Guard {
 	g := &overLease{lease: l, opt: o, log: cmp.Or(o.Log, slog.Default()).With("lease", o.Where)}
 	return g.next
 }
 
-// Notice is how long before the end of its validity a lease with these settings should be given up in peace
-// by who needs stopTimeout for that: so long, but at least half of the time in which heartbeats may fail is
-// left for them.
+// Notice is how long before the end of its validity a lease with these settings a holder that needs
+// stopTimeout to end should begin to: stopTimeout, but at least half of the time in which heartbeats may fail
+// is left for heartbeats.
 func Notice(s lease.Settings, stopTimeout time.Duration) time.Duration {
 	return max(0, min(stopTimeout, (s.Window()-s.Interval())/2))
 }
@@ -87,7 +86,7 @@ func (g *overLease) turn(grant *lease.Grant) *Turn {
 		switch err := grant.Release(context.Background()); {
 		case err == nil:
 			g.log.Info("sbr: released the lease")
-		case errors.Is(err, lease.ErrNotHeld): // lost before
+		case errors.Is(err, lease.ErrNotHeld): // lost earlier
 		default:
 			g.log.Warn("sbr: the release of the lease is not confirmed; it expires after the heartbeat-timeout", "problem", err)
 		}
@@ -100,26 +99,26 @@ func (g *overLease) turn(grant *lease.Grant) *Turn {
 		Valid: func() time.Time {
 			until, ok := g.lease.ValidUntil()
 			if !ok {
-				return time.Now() // which is over
+				return time.Now() // the turn is over
 			}
 			return until
 		},
 	}
 }
 
-// watch sees to it that a lease that is taken away is lost at once, not with the next heartbeat. It returns
-// the function that ends that.
+// watch makes a lease that is taken away be lost at once, not with the next heartbeat. It returns the
+// function that ends the watch.
 func (g *overLease) watch() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = g.lease.Watch(ctx, func(lease.Record) {}) // without it the heartbeats tell, later
+		_ = g.lease.Watch(ctx, func(lease.Record) {}) // without it the heartbeats notice, later
 	}()
 	return func() { cancel(); <-ended }
 }
 
-// once waits until the holder has shown that it lives, or takes its place when it was silent for too long.
+// once waits for a heartbeat of the holder, or takes its place when the holder was silent for too long.
 func (g *overLease) once(ctx context.Context, err error) (*lease.Grant, error) {
 	for {
 		var end error
@@ -138,8 +137,8 @@ func (g *overLease) once(ctx context.Context, err error) (*lease.Grant, error) {
 	}
 }
 
-// isLasting reports whether somebody has to mend the store first. A write that was not done because the time
-// ran out is not that: a slow disk answers the next one.
+// isLasting reports whether an operator has to repair the store first. A write that timed out is no such
+// case: a slow disk answers the next write.
 func isLasting(err error) bool {
 	return errors.Is(err, lease.ErrRefused) && !errors.Is(err, context.DeadlineExceeded)
 }

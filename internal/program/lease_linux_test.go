@@ -143,7 +143,7 @@ func TestOverLease_SlowDisk(t *testing.T) {
 	})
 }
 
-// Whoever asks once leaves with the next heartbeat of the holder, never before.
+// With Once a process leaves with the next heartbeat of the holder, never earlier.
 func TestOverLease_Once(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store, settings := leasetest.NewMemory(), lease.DefaultSettings()

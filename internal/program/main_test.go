@@ -65,7 +65,7 @@ func parent() {
 	}
 }
 
-// listener writes down its name for each signal that it hears, until it is told to end.
+// listener writes down its name for each signal that it receives, until it is asked to end.
 func listener(name, file string) {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT)
@@ -142,7 +142,7 @@ func ended(t *testing.T, p *program.Program, pids []int) time.Duration {
 	return took
 }
 
-// freeze stops a process, and returns when it stands still.
+// freeze pauses a process, and returns when it is paused.
 func freeze(t *testing.T, pid int) {
 	t.Helper()
 	require.NoError(t, syscall.Kill(pid, syscall.SIGSTOP))

@@ -4,7 +4,7 @@ package program
 
 import "time"
 
-// order is what the parent tells the supervisor; the first one starts the program.
+// order is a message of the parent to the supervisor; the first order starts the program.
 type order struct {
 	Start  *start `json:"start,omitempty"`
 	Extend *limit `json:"extend,omitempty"`
@@ -28,8 +28,8 @@ type start struct {
 // limit is a moment by the clock that all processes of a machine share (see uptime). Zero: none.
 type limit time.Duration
 
-// limitOf is t as a limit; zero where there is no such clock. The clock is read first: if this process stands
-// still in between, the limit comes out too early, never too late.
+// limitOf is t as a limit; zero where there is no such clock. The clock is read first: after a pause of this
+// process in between the limit is too early, never too late.
 func limitOf(t time.Time) limit {
 	now, ok := uptime()
 	if !ok || t.IsZero() {
@@ -38,7 +38,7 @@ func limitOf(t time.Time) limit {
 	return limit(max(now+time.Until(t), 1))
 }
 
-// left is how long l is still ahead; ok is false if there is none.
+// left is the time until l; ok is false if there is no limit.
 func (l limit) left() (d time.Duration, ok bool) {
 	now, known := uptime()
 	if l == 0 || !known {
@@ -47,17 +47,17 @@ func (l limit) left() (d time.Duration, ok bool) {
 	return time.Duration(l) - now, true
 }
 
-// report is what the supervisor tells the parent.
+// report is a message of the supervisor to the parent.
 type report struct {
 	// Pid answers Start, or else Problem, or Late: ErrTooLate.
 	Pid     int    `json:"pid,omitempty"`
 	Problem string `json:"problem,omitempty"`
 	Late    bool   `json:"late,omitempty"`
-	// Stopping says why the program is told to end, Killing why it is killed.
+	// Stopping says why the program is asked to end, Killing why it is killed.
 	Stopping string `json:"stopping,omitempty"`
 	Killing  string `json:"killing,omitempty"`
-	// Left are those that do not end although they are killed.
+	// Left are the processes that do not end although they are killed.
 	Left []int `json:"left,omitempty"`
-	// Ended is the last word.
+	// Ended is the last report.
 	Ended *Status `json:"ended,omitempty"`
 }

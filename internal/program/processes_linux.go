@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is what /proc says of one.
+// process is a process as in /proc.
 type process struct {
 	pid, parent, group int
-	// started tells two processes apart that had the same number.
+	// started tells two processes with the same number apart.
 	started uint64
 	// state is the letter of /proc: D waits and cannot be interrupted, T was stopped by a signal.
 	state byte
 }
 
-// zombie reports whether the process has ended, and nobody has waited for it.
+// zombie reports whether the process has ended, and was not reaped.
 func (p process) zombie() bool { return p.state == 'Z' || p.state == 'X' }
 
 var errStat = errors.New("program: not a line of /proc/PID/stat")
@@ -69,8 +69,8 @@ func checkProc() error {
 	return nil
 }
 
-// descendants are the children of root, and theirs. One whose parent ends meanwhile may be missed; it is
-// root's child at the next look.
+// descendants are the children of root, and theirs. A process whose parent ends meanwhile may be missed; it
+// is root's child at the next look.
 func descendants(root int) []process {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -97,7 +97,7 @@ func descendants(root int) []process {
 	return all
 }
 
-// send sends a signal to the process that was found, and to no other that has got its number since.
+// send sends a signal to this process, never to another one that got its number since.
 func (p process) send(sig unix.Signal) error {
 	fd, err := unix.PidfdOpen(p.pid, 0)
 	if err == nil {

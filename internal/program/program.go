@@ -43,20 +43,20 @@ type Program struct {
 	to *json.Encoder
 
 	kill     sync.Once
-	answered chan struct{} // the supervisor kills, or is gone
+	answered chan struct{} // the supervisor kills, or has ended
 	answer   func()        // closes answered
 	ended    chan struct{}
 	status   Status
 }
 
 // Start starts a supervisor and has it start the program, with the standard input and outputs of this
-// process, as the leader of a process group. If that input is a terminal which this process has in the
-// foreground, the program gets it; a program that is stopped from the keyboard goes on, because its turn
-// does.
+// process, as the leader of a process group. If that input is a terminal with this process in the foreground,
+// the program gets the terminal; a program that is stopped from the keyboard is continued, because its turn
+// goes on.
 //
-// The error wraps ErrTooLate, or says why the file cannot be executed, or why nothing could be ended for
-// certain here; nothing runs then. It may take 30 s where a disk does not answer. The calling process adopts
-// orphans from now on.
+// The error wraps ErrTooLate, or says why the file cannot be executed, or why ending the program could not be
+// guaranteed here; nothing runs then. It may take 30 s where a disk does not answer. The calling process
+// adopts orphans from now on.
 func Start(o Options) (*Program, error) {
 	if err := setSubreaper(); err != nil {
 		return nil, err
@@ -88,7 +88,7 @@ func (p *Program) startSupervisor(command []string) error {
 	p.conn, p.to = ours, json.NewEncoder(ours)
 	p.supervisor = &exec.Cmd{
 		Path: self, Args: command, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, ExtraFiles: []*os.File{theirs},
-		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}, // what the keyboard sends is not for the supervisor
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}, // keyboard signals are not for the supervisor
 	}
 	if err := p.supervisor.Start(); err != nil {
 		_ = ours.Close() // nothing was written
@@ -100,7 +100,7 @@ func (p *Program) startSupervisor(command []string) error {
 // executable is the file that this process runs.
 func executable() (string, error) {
 	if runtime.GOOS == "linux" {
-		return "/proc/self/exe", nil // the same one, even if its file was replaced meanwhile
+		return "/proc/self/exe", nil // the same executable, even if its file was replaced meanwhile
 	}
 	return os.Executable()
 }
@@ -153,23 +153,23 @@ func (p *Program) Pid() int { return p.pid }
 // Extend moves the moment at which the program must have ended. Zero: there is none.
 func (p *Program) Extend(until time.Time) {
 	l := limitOf(until)
-	_ = p.send(order{Extend: &l}) // a supervisor that does not hear it ends the program too early
+	_ = p.send(order{Extend: &l}) // if it is lost, the supervisor ends the program too early
 }
 
-// Signal passes a signal on: those that a keyboard sends to the whole process group, others to the program
-// alone.
+// Signal forwards a signal: signals of a keyboard to the whole process group, others to the program alone.
 func (p *Program) Signal(sig syscall.Signal) { _ = p.send(order{Signal: int(sig)}) }
 
-// Stop asks the program to end by a signal to its process group, and to what has left the group; whoever is
-// left after Options.StopTimeout is killed. In a program that is being stopped already it is Signal.
+// Stop asks the program to end by a signal to its process group, and to processes that have left the group;
+// processes that are left after Options.StopTimeout are killed. If the program is being stopped already, Stop
+// acts as Signal.
 func (p *Program) Stop(why string, sig syscall.Signal) {
 	if p.send(order{Stop: why, Signal: int(sig)}) != nil {
 		p.Kill(why)
 	}
 }
 
-// Kill ends the program and all that it has started at once. A supervisor that does not do so within a second
-// is killed as well, and this process does it.
+// Kill ends the program and all that it has started at once. If the supervisor does not do so within a
+// second, this process kills the supervisor and the rest.
 func (p *Program) Kill(why string) {
 	p.kill.Do(func() {
 		err := p.send(order{Kill: why})
@@ -194,7 +194,7 @@ func (p *Program) Ended() <-chan struct{} { return p.ended }
 // Status is how the program has ended. It means nothing before Ended is closed.
 func (p *Program) Status() Status { return p.status }
 
-// send never waits for long for a supervisor that stands still.
+// send never waits for long for a paused supervisor.
 func (p *Program) send(o order) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -233,15 +233,15 @@ func (p *Program) follow(from *json.Decoder) {
 	close(p.ended)
 }
 
-// stopSupervisor ends the supervisor, which has nothing to do any more.
+// stopSupervisor ends the supervisor when its work is done.
 func (p *Program) stopSupervisor() {
 	_ = p.supervisor.Process.Kill()
 	_ = p.supervisor.Wait()
 	_ = p.conn.Close()
 }
 
-// abandon ends the program without its supervisor. What that one looked after is this process's own now;
-// other children of this process are in its own process group.
+// abandon ends the program without its supervisor. The supervisor's descendants are this process's now; other
+// children of this process are in its own process group.
 func (p *Program) abandon() {
 	p.stopSupervisor()
 	warned := time.Now()
@@ -260,7 +260,7 @@ func (p *Program) abandon() {
 	}
 }
 
-// sweep kills who is there now, and reports whether anybody was.
+// sweep kills the processes that are there now, and reports whether there were any.
 func (p *Program) sweep() bool {
 	if runtime.GOOS != "linux" {
 		return p.pid != 0 && unix.Kill(-p.pid, unix.SIGKILL) == nil

@@ -153,7 +153,7 @@ func TestSignal_WhoGetsIt(t *testing.T) {
 	}
 }
 
-// A program that stands still is continued to hear that it has to end.
+// A paused program is continued so that it receives the request to end.
 func TestStop_OfAStoppedProgram(t *testing.T) {
 	o, file := options(t, `trap "exit 3" TERM; echo $$ >> $PIDS; while :; do sleep 0.01; done`)
 	p := begin(t, o)
@@ -164,7 +164,7 @@ func TestStop_OfAStoppedProgram(t *testing.T) {
 	require.Equal(t, 3, p.Status().ExitCode())
 }
 
-// The time for ending is not used up while program and supervisor stand still.
+// Pauses of program and supervisor do not use up the time for ending.
 func TestStop_AStandstillIsNotCounted(t *testing.T) {
 	o, file := options(t, `trap "echo told >$PIDS.told; sleep 0.5; exit 6" TERM; echo $$ >> $PIDS; while :; do sleep 0.01; done`)
 	o.StopTimeout = 2 * time.Second

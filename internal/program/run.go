@@ -47,7 +47,7 @@ type signalled syscall.Signal
 
 func (s signalled) String() string { return syscall.Signal(s).String() }
 
-// Error implements error. Nobody prints it.
+// Error implements error. It is never printed.
 func (s signalled) Error() string { return s.String() }
 
 // runner is one Run.
@@ -85,8 +85,8 @@ func (r *runner) wait(ctx context.Context) (*Turn, error) {
 	}
 }
 
-// lateTurn reports whether a turn that has come with the signal that ends this is taken: where others wait
-// for it, one of them is found sooner while the program runs.
+// lateTurn reports whether a turn that came together with the ending signal is taken: if other members wait
+// for the turn, a successor is found sooner while the program runs.
 func (r *runner) lateTurn(t *Turn, cause error) bool {
 	var ended signalled
 	if t.Leave == nil || r.Once || !errors.As(cause, &ended) {
@@ -131,7 +131,7 @@ func (r *runner) turn(t *Turn) (End, error) {
 	return e, err
 }
 
-// supervise looks after a program until nothing of it is left.
+// supervise supervises a program until nothing of it is left.
 func (r *runner) supervise(p *Program, t *Turn, until time.Time) {
 	tick := time.NewTicker(lookAt(until))
 	defer tick.Stop()
@@ -168,7 +168,7 @@ func lookAt(until time.Time) time.Duration {
 	return min(most, max(least, time.Until(until)/20))
 }
 
-// pass passes a signal on. The first one that ends this process may have to wait for a successor.
+// pass forwards a signal. The first signal that ends this process may have to wait for a successor.
 func (r *runner) pass(p *Program, t *Turn, sig os.Signal) {
 	s, ok := sig.(syscall.Signal)
 	if !ok {
@@ -210,13 +210,13 @@ func (r *runner) hold(t *Turn, d time.Duration) {
 	}
 }
 
-// ends reports whether a signal ends who has no program to pass it on to.
+// ends reports whether a signal ends this process while no program runs.
 func ends(sig os.Signal) (syscall.Signal, bool) {
 	s, ok := sig.(syscall.Signal)
 	return s, ok && (s == syscall.SIGHUP || s == syscall.SIGINT || s == syscall.SIGQUIT || s == syscall.SIGTERM)
 }
 
-// environment is base with facts, which replace what base says under the same names.
+// environment is base with facts, which replace the values of base with the same names.
 func environment(base, facts []string) []string {
 	env := slices.DeleteFunc(slices.Clone(base), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

@@ -151,7 +151,8 @@ func TestRun_Stop(t *testing.T) {
 	}
 }
 
-// What Valid says reaches the supervisor: an extended turn goes on, one that is not extended ends by itself.
+// What Valid says reaches the supervisor: an extended turn goes on, a turn that is not extended ends by
+// itself.
 func TestRun_Validity(t *testing.T) {
 	first := turn(1)
 	first.until = time.Now().Add(time.Second)
@@ -199,7 +200,7 @@ func TestRun_WhatCannotBeRun(t *testing.T) {
 	require.ErrorIs(t, err, errLost)
 }
 
-// Whoever has to look for a successor stops the program only then; a second signal does not wait.
+// A process that looks for a successor stops the program only after that; a second signal does not wait.
 func TestRun_Leave(t *testing.T) {
 	for _, impatient := range []bool{false, true} {
 		first := turn(1)

@@ -20,7 +20,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/patience"
 )
 
-// supervisorFD is where the supervisor finds its parent.
+// supervisorFD is the supervisor's connection to its parent.
 const supervisorFD = 3
 
 // Supervise is the life of a supervisor. It returns when nothing of the program is left.
@@ -28,8 +28,8 @@ func Supervise() error {
 	if _, err := unix.GetsockoptInt(supervisorFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotSupervisor, err)
 	}
-	// The kernel kills the program when the thread that started it ends, and this one does not end before the
-	// process.
+	// The kernel kills the program when the thread that started it ends, and this thread does not end before
+	// the process.
 	runtime.LockOSThread()
 	children := ignoreProgramSignals()
 	unix.CloseOnExec(supervisorFD)
@@ -60,8 +60,8 @@ func Supervise() error {
 	return nil
 }
 
-// giveBack runs the command for what the parent has left behind. Its output goes where the errors go: the
-// other one is the program's.
+// giveBack runs the command that releases the parent's turn. Its output goes to standard error: standard
+// output is the program's.
 func (s *supervisor) giveBack() error {
 	self, err := executable()
 	if err != nil {
@@ -71,9 +71,8 @@ func (s *supervisor) giveBack() error {
 	return c.Run()
 }
 
-// ignoreProgramSignals makes this process ignore what is meant for the program, in such a way that the
-// program does not: signals with a handler are as they were after an exec. The channel receives when a child
-// has changed.
+// ignoreProgramSignals makes this process ignore signals meant for the program, in such a way that the
+// program does not: an exec resets signals with a handler. The channel receives when a child has changed.
 func ignoreProgramSignals() <-chan os.Signal {
 	unheard := make(chan os.Signal, 1)
 	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGTSTP, unix.SIGPIPE} {
@@ -86,7 +85,7 @@ func ignoreProgramSignals() <-chan os.Signal {
 	return children
 }
 
-// receive reads orders until the parent is gone.
+// receive reads orders until the parent has ended.
 func receive(from *json.Decoder) <-chan order {
 	orders := make(chan order)
 	go func() {
@@ -102,16 +101,16 @@ func receive(from *json.Decoder) <-chan order {
 	return orders
 }
 
-// supervisor looks after one program. It belongs to one goroutine: the one that waits for processes is the
-// one that sends them signals.
+// supervisor supervises one program. It belongs to one goroutine, which both waits for processes and sends
+// them signals.
 type supervisor struct {
 	start start
 	until limit
 	to    *json.Encoder
 
 	pid int
-	// status is how the program itself has ended. Until it is known the number of the program, and of its
-	// group, is nobody else's.
+	// status is how the program itself has ended. Until it is known no other process can have the number of
+	// the program, or of its group.
 	status *Status
 
 	stopping, killing bool
@@ -119,17 +118,17 @@ type supervisor struct {
 	// over ends when the program has had its time to end.
 	over   context.Context
 	cancel context.CancelFunc
-	// looks counts those for the end of a program that was told to stop or is killed. warned is when the last
-	// complaint was.
+	// looks counts the checks for the end of a program that is being stopped or killed. warned is when the
+	// last warning was.
 	looks  int
 	warned time.Time
 }
 
-// tell reports to the parent. If it is gone, its orders end, which is noticed there.
+// tell reports to the parent. If the parent has ended, run notices the end of its orders.
 func (s *supervisor) tell(r report) { _ = s.to.Encode(r) }
 
 func (s *supervisor) fork() error {
-	if left, ok := s.until.left(); ok && left <= s.start.Notice { // it would be told to end at once
+	if left, ok := s.until.left(); ok && left <= s.start.Notice { // it would be asked to end at once
 		return ErrTooLate
 	}
 	pid, err := syscall.ForkExec(s.start.Path, s.start.Args, &syscall.ProcAttr{Env: s.start.Env, Files: []uintptr{0, 1, 2}, Sys: attributes()})
@@ -143,7 +142,7 @@ func (s *supervisor) fork() error {
 	return nil
 }
 
-// run looks after the program until nothing of it is left, and reports whether its parent has ended before.
+// run supervises the program until nothing of it is left, and reports whether its parent has ended before.
 func (s *supervisor) run(orders <-chan order, children <-chan os.Signal) (orphaned bool) {
 	s.over = context.Background()
 	for !s.gone() {
@@ -173,14 +172,14 @@ func (s *supervisor) run(orders <-chan order, children <-chan os.Signal) (orphan
 	return orphaned
 }
 
-// gone waits for whoever has ended, and reports whether nobody is left.
+// gone reaps ended processes, and reports whether none is left.
 func (s *supervisor) gone() bool {
 	for {
 		var ws unix.WaitStatus
 		pid, err := unix.Wait4(-1, &ws, unix.WNOHANG|unix.WUNTRACED, nil)
 		switch {
 		case errors.Is(err, unix.EINTR):
-		case errors.Is(err, unix.ECHILD): // whatever is left of a tree, its top is a child of this process
+		case errors.Is(err, unix.ECHILD): // the top of any remaining tree is a child of this process
 			return s.status != nil && !s.grouped()
 		case err != nil || pid == 0:
 			return false
@@ -195,21 +194,21 @@ func (s *supervisor) gone() bool {
 	}
 }
 
-// grouped reports whether the group of the program has processes that are no descendants of this one: where
-// those cannot be adopted.
+// grouped reports whether the group of the program has processes that are not descendants of this process, on
+// systems without adoption.
 func (s *supervisor) grouped() bool {
 	return runtime.GOOS != "linux" && !errors.Is(unix.Kill(-s.pid, 0), unix.ESRCH)
 }
 
-// resume continues a program that the terminal has stopped: nobody could continue it any more, and it would
-// lose its turn.
+// resume continues a program that the terminal has stopped: no shell could continue it, and it would lose its
+// turn.
 func (s *supervisor) resume(by syscall.Signal) {
 	if s.start.Terminal != 0 && (by == unix.SIGTSTP || by == unix.SIGTTIN || by == unix.SIGTTOU) {
 		s.signal(-s.pid, unix.SIGCONT)
 	}
 }
 
-// judge decides by itself what nobody has to order.
+// judge decides what needs no order of the parent.
 func (s *supervisor) judge() {
 	if s.status != nil {
 		s.stop("it has ended, but not all that it has started", unix.SIGTERM)
@@ -224,13 +223,14 @@ func (s *supervisor) judge() {
 	}
 }
 
-// lookAgain is how often a program at rest is looked at: for the clock, which is not the one of timers.
+// lookAgain is how often the limits are checked while nothing happens: their clock is not the clock of
+// timers.
 const lookAgain = time.Second
 
 // pause is how long nothing needs to be done unless something happens.
 func (s *supervisor) pause() time.Duration {
 	d := lookAgain
-	if s.stopping { // others wait for the end: it is looked for as well, in case its signal comes late
+	if s.stopping { // others wait for the end: check for it as well, in case its signal comes late
 		s.looks++
 		d = min(time.Millisecond<<min(s.looks, 8), lookAgain/4)
 	}
@@ -262,15 +262,15 @@ func (s *supervisor) obey(o order) {
 	}
 }
 
-// signal reaches the program (or, with its negative number, its group) as long as the number is certainly its
-// own.
+// signal signals the program (or, with its negative number, its group) as long as the number is certainly the
+// program's.
 func (s *supervisor) signal(target int, sig unix.Signal) {
 	if s.status == nil || runtime.GOOS != "linux" {
-		_ = unix.Kill(target, sig) // who is gone needs none
+		_ = unix.Kill(target, sig) // it may have ended
 	}
 }
 
-// own is the group that signal reaches.
+// own is the group that signal can reach.
 func (s *supervisor) own() int {
 	if s.status == nil {
 		return s.pid
@@ -278,7 +278,7 @@ func (s *supervisor) own() int {
 	return 0
 }
 
-// stop asks everybody to end, once.
+// stop asks all processes to end, once.
 func (s *supervisor) stop(why string, sig unix.Signal) {
 	if s.stopping {
 		return
@@ -287,7 +287,7 @@ func (s *supervisor) stop(why string, sig unix.Signal) {
 	s.tell(report{Stopping: why})
 	s.over, s.cancel = patience.WithTimeout(context.Background(), s.start.StopTimeout, fmt.Errorf("it did not end within %v", s.start.StopTimeout))
 	s.signal(-s.pid, sig)
-	s.signal(-s.pid, unix.SIGCONT) // one that is stopped would not notice
+	s.signal(-s.pid, unix.SIGCONT) // a stopped process would not notice
 	signalOrphans(sig, s.own())
 }
 
@@ -304,11 +304,11 @@ func (s *supervisor) kill(why string) {
 	s.tell(report{Killing: why})
 }
 
-// complainEvery is how often those are named that do not end.
+// complainEvery is how often the log names processes that do not end.
 const complainEvery = 10 * time.Second
 
-// killAll kills whoever is there now. It is repeated until nobody is: who forks at this moment leaves a
-// child.
+// killAll kills all processes that are there now. It is repeated until none is left: a process may fork
+// meanwhile.
 func (s *supervisor) killAll() {
 	s.signal(-s.pid, unix.SIGKILL)
 	signalOrphans(unix.SIGKILL, 0)
@@ -327,8 +327,8 @@ func terminal() int {
 	return 0
 }
 
-// give makes a process group that of the terminal. Whoever does so without having it would be stopped by a
-// signal.
+// give makes a process group the foreground group of the terminal. A signal would stop a process that does so
+// in the background.
 func give(group int) {
 	signal.Ignore(unix.SIGTTOU)
 	defer signal.Reset(unix.SIGTTOU)

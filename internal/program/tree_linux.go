@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// setSubreaper makes this process the parent of whatever its descendants leave behind.
+// setSubreaper makes this process the parent of its orphaned descendants.
 func setSubreaper() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("program: cannot adopt what a program leaves behind: %w", err)
@@ -24,19 +24,18 @@ func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// others are the descendants of this process, ended ones that nobody has waited for included, but for those
-// in the group except.
+// others are the descendants of this process, zombies included, apart from those in the group except.
 func others(except int) []process {
 	return slices.DeleteFunc(descendants(os.Getpid()), func(p process) bool { return p.group == except })
 }
 
-// signalOrphans sends sig to all of the others, and returns how many there are. Who cannot be signalled is
-// named by alive.
+// signalOrphans sends sig to all of the others, and returns how many there are. alive lists those that cannot
+// be signalled.
 func signalOrphans(sig unix.Signal, except int) int {
 	all := others(except)
 	for _, p := range all {
 		if !p.zombie() {
-			_ = p.send(sig) // who is gone needs none
+			_ = p.send(sig) // it may have ended
 		}
 	}
 	return len(all)
@@ -52,7 +51,7 @@ func alive(except int) (pids []int) {
 	return pids
 }
 
-// reapOrphans waits for the ended children of this process among the others: nobody else knows of them.
+// reapOrphans waits for the ended children of this process among the others: no other code does.
 func reapOrphans(except int) {
 	for _, p := range others(except) {
 		if p.zombie() && p.parent == os.Getpid() {
@@ -61,9 +60,8 @@ func reapOrphans(except int) {
 	}
 }
 
-// blockedInVfork reports whether a program waits, in a way that it cannot be stopped in, for a child that was
-// stopped before it had become another program (vfork). Its parent is not told of that, so nobody would ever
-// continue the child.
+// blockedInVfork reports whether a program waits uninterruptibly for its vfork child, which was stopped
+// before its exec. The parent does not learn of that, so nothing would continue the child.
 func blockedInVfork(pid int) bool {
 	if p, err := lookUp(strconv.Itoa(pid)); err != nil || p.state != 'D' {
 		return false
@@ -71,7 +69,7 @@ func blockedInVfork(pid int) bool {
 	return slices.ContainsFunc(descendants(pid), func(p process) bool { return p.parent == pid && p.group == pid && p.state == 'T' })
 }
 
-// uptime is a clock that all processes share, that nobody sets, and that goes on while the machine is
+// uptime is a clock that all processes share, that cannot be set, and that goes on while the machine is
 // suspended.
 func uptime() (time.Duration, bool) {
 	var t unix.Timespec

@@ -100,7 +100,7 @@ func TestTree_IsEndedWhole(t *testing.T) {
 	}
 }
 
-// Whoever obeys ends in peace, also those that have left the group.
+// A process that obeys the signal is not killed, even if it has left the group.
 func TestStop_WhoObeysIsNotKilled(t *testing.T) {
 	o, file := options(t, `
 obey='trap "echo in peace >> $PIDS.end; exit 3" TERM; echo $$ >> $PIDS; while :; do sleep 0.01; done'
@@ -126,7 +126,7 @@ func TestParent_Killed(t *testing.T) {
 	t.Logf("%d processes, the supervisor included, ended %v after sbr run was killed", len(pids), gone(t, pids, 10*time.Second))
 }
 
-// The program does not outlive its time although its parent stands still.
+// The program does not outlive its time although its parent is paused.
 func TestParent_Stopped(t *testing.T) {
 	o, file := options(t, stubborn)
 	const left = 2 * time.Second
@@ -139,7 +139,7 @@ func TestParent_Stopped(t *testing.T) {
 	require.Equal(t, "T", stateOf(parent.Process.Pid))
 }
 
-// When all stood still together beyond the limit the program is killed at once, without its time to end.
+// After a pause of all processes beyond the limit the program is killed at once, without its time to end.
 func TestParent_StoppedWithItsKeeper(t *testing.T) {
 	o, file := options(t, `
 trap "echo told >> $PIDS.told" TERM

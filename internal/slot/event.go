@@ -15,7 +15,7 @@ type Effect interface{ isEffect() }
 // Viewed replaces the view of the cluster. The machine keeps Peers: do not change them.
 type Viewed struct{ View View }
 
-// Asked is a question of another member. It is answered by the effect Answer with the same Ref, perhaps much
+// Asked is a request of another member. It is answered by the effect Answer with the same Ref, perhaps much
 // later, perhaps never.
 type Asked[M any] struct {
 	Ref     uint64
@@ -27,22 +27,22 @@ type Asked[M any] struct {
 type Answered[M any] struct {
 	From    sbr.ID
 	Message M
-	// Unserved says that the member has no manager for the topic: its provider says so. Message is then the
-	// question.
+	// Unserved says that the member has no manager for the topic: its provider has answered. Message is then
+	// the request.
 	Unserved bool
 }
 
 // LeaseAnswer is the outcome of an AcquireLease effect. A driver that can wait for the lease may take as long
 // as it likes.
 type LeaseAnswer struct {
-	// Shard is which of a machine's slots is meant, here and in the events and effects below. A singleton is
-	// slot 0.
+	// Shard is the number of a machine's slot, here and in the events and effects below. A singleton is slot
+	// 0.
 	Shard   int
 	Attempt uint64
 	Outcome sbr.Outcome
 	// Token is the lease's fencing token when it was granted.
 	Token uint64
-	// Why says who holds it, or why nobody knows.
+	// Why names the holder, or says why the outcome is unknown.
 	Why string
 }
 
@@ -69,16 +69,16 @@ type RunEnded struct {
 	// shard is always run again.
 	Again bool
 	Rest  time.Duration
-	// Newer is the token of a run elsewhere, larger than that of this one: with Again the next run gets a
-	// larger one. Zero: none is known.
+	// Newer is the token of a run elsewhere, larger than that of this run: with Again the next run gets an
+	// even larger token. Zero: none is known.
 	Newer uint64
-	// Why says how it ended, where it ended by itself.
+	// Why says how the run ended, where it ended by itself.
 	Why string
 }
 
-// Resign makes the member hand over what it runs, and take nothing again.
+// Resign makes the member hand over its runs, and take nothing again.
 type Resign struct {
-	// Patience is how long others may take to ask for it. Zero: runs are stopped at once.
+	// Patience is how long others may take to ask for the runs. Zero: they are stopped at once.
 	Patience time.Duration
 }
 
@@ -95,27 +95,27 @@ func (RunEnded) isEvent()      {}
 func (Resign) isEvent()        {}
 func (Downed) isEvent()        {}
 
-// Ask sends a question to one member, or to every other member if To is empty. Answers are reported for as
-// long as possible, at least for twice Rules.HandOverRetryInterval, so that the answer to a question that is
-// repeated finds one open.
+// Ask sends a request to one member, or to every other member if To is empty. Answers are reported for as
+// long as possible, at least for twice Rules.HandOverRetryInterval, so that a repeated request always finds
+// one open.
 type Ask[M any] struct {
 	To      sbr.ID
 	Message M
 }
 
-// Answer answers a question.
+// Answer answers a request.
 type Answer[M any] struct {
 	Ref     uint64
 	Message M
 }
 
-// AcquireLease asks for a slot's lease. Answer with LeaseAnswer, and report a later loss with LeaseLost.
+// AcquireLease requests a slot's lease. Answer with LeaseAnswer, and report a later loss with LeaseLost.
 type AcquireLease struct {
 	Shard   int
 	Attempt uint64
 }
 
-// ReleaseLease gives an attempt up, whatever became of it. Answer with LeaseReleased, in bounded time.
+// ReleaseLease gives up an attempt, whatever its outcome. Answer with LeaseReleased, in bounded time.
 type ReleaseLease struct {
 	Shard   int
 	Attempt uint64
@@ -127,7 +127,7 @@ type Start struct {
 	// Run numbers the slot's runs here.
 	Run   uint64
 	Token uint64
-	// State is what the run before has left; nil if there was none, or it could not say.
+	// State is the state left by the last run; nil if there is none.
 	State []byte
 	// From is the member that handed over; empty after a crash, a partition or at the first start.
 	From sbr.ID
@@ -144,17 +144,17 @@ type Stop struct {
 	To sbr.ID
 }
 
-// GiveUp says that this run of a coordinator is of no use any more: it has to be run again, under a term
-// larger than Term. The machine does nothing from then on.
+// GiveUp ends this run of a coordinator: it has to be run again, under a term larger than Term. The machine
+// does nothing from then on.
 type GiveUp struct {
 	Term uint64
 	Why  string
 }
 
-// Explain carries a sentence that explains what a machine just did, for people.
+// Explain carries a sentence for people about what a machine just did.
 type Explain struct {
 	Topic Topic
-	// Shard is the slot that it is about; negative: all, or none.
+	// Shard is the slot of the sentence; negative: all, or none.
 	Shard int
 	Text  string
 }
@@ -168,8 +168,7 @@ func (Stop) isEffect()         {}
 func (GiveUp) isEffect()       {}
 func (Explain) isEffect()      {}
 
-// Cause says why a run has to end, in the word that logs and agents have for it. It is the error of a run's
-// context.
+// Cause is why a run has to end, in the word that logs and agents use. It is the error of a run's context.
 type Cause string
 
 // Error is the word.
@@ -206,6 +205,6 @@ const (
 	// log has them for debugging: TopicMove and TopicStarted tell the same.
 	TopicOrdered Topic = "ordered"
 	TopicArrived Topic = "arrived"
-	// TopicStuck: something does not get on, and somebody should look.
+	// TopicStuck: something makes no progress, and an operator should look.
 	TopicStuck Topic = "stuck"
 )

@@ -17,18 +17,18 @@ type Rules struct {
 	Self sbr.ID
 	// HandOverRetryInterval is the pause between two tries to ask others.
 	HandOverRetryInterval time.Duration
-	// NumberOfRetries is how often a silent member is asked before that is said loudly. With a lease the
-	// lease decides from then on; without one it is asked on.
+	// NumberOfRetries is how often a silent member is asked before that is explained. With a lease the lease
+	// decides from then on; without one the member is asked further.
 	NumberOfRetries int
 	// Margin is the removal margin: how long after a candidate was downed, or was gone without a word,
 	// nothing of it starts elsewhere.
 	Margin time.Duration
-	// Trust is how long a run without a lease goes on after the member was last sure of its place (TrustFor).
-	// Margin must cover the rest.
+	// Trust is how long a run without a lease goes on after membership was last confirmed (TrustFor). Margin
+	// must cover the rest.
 	Trust time.Duration
 	// Gone are the members that were downed, or were gone without a word, before the machine began, and when
-	// their margin is over, on the driver's clock: Base.Departed of the machine before, where there was one.
-	// By ID.
+	// their margin is over, on the driver's clock: Base.Departed of an earlier machine, if there was one. By
+	// ID.
 	Gone []Departure
 	// UseLease says that a slot runs only with its lease.
 	UseLease bool
@@ -42,15 +42,15 @@ func DefaultRules() Rules {
 		Trust: TrustFor(20*time.Second, 20*time.Second), LeaseRetryInterval: 5 * time.Second}
 }
 
-// TrustFor returns Rules.Trust for a resolver's stable-after and a removal margin. Others start stable-after
-// and the margin after they lost contact, at the earliest; half of the margin is for this member to notice,
-// and an eighth of all is for clocks that run at different rates.
+// TrustFor returns Rules.Trust for a resolver's stable-after and a removal margin. Others start a run
+// stable-after and the margin after they lost contact, at the earliest; half of the margin is for this member
+// to notice, and an eighth of all is for clocks that run at different rates.
 func TrustFor(stableAfter, margin time.Duration) time.Duration {
 	return (stableAfter + margin/2) / 8 * 7
 }
 
-// Validate reports every problem at once, one line each, by the names that users know. of says whose rules
-// they are.
+// Validate reports every problem at once, one line each, by the names that users know. of names the owner of
+// the rules.
 func (r *Rules) Validate(of string) error {
 	var errs []error
 	for _, d := range []struct {
@@ -80,8 +80,8 @@ func (r *Rules) Patience() time.Duration {
 	return time.Duration(r.NumberOfRetries) * r.HandOverRetryInterval
 }
 
-// NodePatience is how long when this member's node leaves. Once it has left others take it for gone, and
-// without a lease nothing but the margin keeps them from starting.
+// NodePatience is Patience when this member's node leaves. Once the node has left, without a lease only the
+// margin keeps others from starting.
 func (r *Rules) NodePatience() time.Duration {
 	if r.UseLease {
 		return r.Patience()
@@ -89,32 +89,32 @@ func (r *Rules) NodePatience() time.Duration {
 	return min(r.Patience(), r.Margin/2)
 }
 
-// Peer is one member of the cluster, as another one's driver sees it.
+// Peer is one member of the cluster, as the driver of a member sees it.
 type Peer struct {
 	ID sbr.ID
-	// Name is what outlives a restart: a member gets its former shards back by it.
+	// Name stays the same after a restart: by it a member gets its former shards back.
 	Name string
 	// Roles are the member's, separated by commas: peers can be compared.
 	Roles string
 	// Born orders the members by age, smaller is older; ties go by ID. Zero: youngest of all.
 	Born int64
-	// Candidate says that the member would run what the machine is about.
+	// Candidate says that the member offers to run the slots of the machine.
 	Candidate bool
-	// Leaving: on its way out. Down: downed by a verdict or an order. Unreachable: from here.
+	// Leaving: the member leaves. Down: it was downed by a verdict or an order. Unreachable: this member does
+	// not reach it.
 	Leaving, Down, Unreachable bool
 }
 
-// View is what a member's resolver says of the cluster.
+// View is the cluster as a member's resolver sees it.
 type View struct {
-	// Armed says that the member takes part: before that it runs nothing.
+	// Armed says that the member's resolver is armed: before that the member runs nothing.
 	Armed bool
 	// Verdict is the token of the newest verdict that it knows.
 	Verdict uint64
-	// Sure is the last moment, on the driver's clock, at which nothing was amiss; negative: never. See
-	// downing.Peers.
+	// Sure is when membership was last confirmed, on the driver's clock; negative: never. See downing.Peers.
 	Sure time.Duration
-	// Peers are all members that it knows, itself included or not. Whoever is given a View keeps it: do not
-	// change them.
+	// Peers are all members that it knows, itself included or not. A machine keeps the View: do not change
+	// Peers.
 	Peers []Peer
 }
 
@@ -128,7 +128,7 @@ func (v *View) Peer(id sbr.ID) *Peer {
 	return nil
 }
 
-// Base is what a machine with slots knows, whatever it decides by: a machine embeds it.
+// Base is the state that all machines with slots share: a machine embeds it.
 type Base struct {
 	Rules Rules
 	Now   time.Duration
@@ -149,23 +149,23 @@ func NewBase(r Rules, now time.Duration) Base {
 	return Base{Rules: r, Now: now, View: View{Sure: -1}, Departed: slices.Clone(r.Gone)}
 }
 
-// Clone returns an independent copy. The effects are left out.
+// Clone returns an independent copy without the effects.
 func (b *Base) Clone() Base {
 	c := *b
 	c.Departed, c.out = slices.Clone(b.Departed), nil
 	return c
 }
 
-// Begin begins a step at a time, and forgets the effects of the one before.
+// Begin begins a step at a time, and drops the effects of the last step.
 func (b *Base) Begin(now time.Duration) {
 	b.Now = max(b.Now, now)
 	b.out = b.out[:0]
 }
 
-// Emit wants something done. Effects returns what is wanted since Begin.
+// Emit adds an effect to those of this step.
 func (b *Base) Emit(e Effect) { b.out = append(b.out, e) }
 
-// Effects returns what is wanted since Begin. The slice is valid until the next one.
+// Effects returns the effects since Begin. The slice is valid until the next Begin.
 func (b *Base) Effects() []Effect { return b.out }
 
 // ExplainShard emits Explain about a slot; negative: about none.
@@ -178,8 +178,8 @@ func (b *Base) Trusted() bool {
 	return b.Rules.UseLease || b.View.Sure >= 0 && b.Now < b.View.Sure+b.Rules.Trust
 }
 
-// Look takes in a new view. It returns those that are gone, or were downed, since the one before; who was
-// downed and is gone later has departed once.
+// Look replaces the view. It returns the members that are gone or were downed since the last view; a member
+// that is gone after it was downed is returned once.
 func (b *Base) Look(v View) (departed []*Peer) {
 	old := b.View
 	b.View = v
@@ -211,7 +211,7 @@ func (b *Base) Depart(id sbr.ID) {
 	b.Departed[i].Until = b.Now + b.Rules.Margin
 }
 
-// Expire ends the margins that are over.
+// Expire removes the margins that are over.
 func (b *Base) Expire() {
 	b.Departed = slices.DeleteFunc(b.Departed, func(d Departure) bool { return d.Until <= b.Now })
 }
@@ -221,7 +221,7 @@ func (b *Base) Forget(id sbr.ID) {
 	b.Departed = slices.DeleteFunc(b.Departed, func(d Departure) bool { return d.ID == id })
 }
 
-// Waits is how long the longest margin still lasts.
+// Waits is the rest of the longest margin.
 func (b *Base) Waits() (d time.Duration) {
 	for _, g := range b.Departed {
 		d = max(d, g.Until-b.Now)
@@ -229,13 +229,13 @@ func (b *Base) Waits() (d time.Duration) {
 	return d
 }
 
-// Writer takes in, for model checkers, everything that decides how a machine will behave: machines that go on
-// alike write alike.
+// Writer receives, for model checkers, everything that decides how a machine will behave: machines that
+// behave alike write the same.
 type Writer interface {
 	Flags(all ...bool)
 	Uint(n uint64)
 	Text(s string)
-	// Due is how long something is ahead. All that is past is the same.
+	// Due is the time until at. All past times are the same.
 	Due(at, now time.Duration)
 	// View is all but Sure.
 	View(v *View)

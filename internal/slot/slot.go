@@ -4,7 +4,7 @@
 // A Slot keeps the rules of phases, attempts, tokens, leases and runs. The machine that owns it decides when
 // something is taken and when it has to end: package internal/handover by asking the other members, package
 // internal/shards/host as a coordinator orders. Both are pure state machines, like package sbr: time is an
-// argument, what they want done is returned as values, and a driver (package slot/drive) carries that out:
+// argument, effects are returned as values, and a driver (package slot/drive) carries them out:
 //
 //	for effects := m.Step(now, event) { carry them out; report back with further events }
 //	when NextDeadline() comes: m.Tick(now)
@@ -13,9 +13,8 @@
 //
 //   - A run starts only from Acquiring, Taking or Resting: never while one before it has not ended.
 //   - With Rules.UseLease only the answer to the present attempt starts a run, and only if it grants a larger
-//     token than those of the runs before that the owner names. Not to know who holds the lease is not to
-//     hold it.
-//   - A run whose lease is lost is asked to end at once. Its lease is given back after it has ended, never
+//     token than those of the earlier runs that the owner names. An unknown outcome counts as not held.
+//   - A run whose lease is lost is asked to end at once. Its lease is released after it has ended, never
 //     before.
 //
 // # Assumptions
@@ -31,7 +30,7 @@ import (
 )
 
 const (
-	// MaxState is how many bytes of state a run may hand over: a position, a cursor. What is larger belongs
+	// MaxState is how many bytes of state a run may hand over: a position, a cursor. Larger state belongs
 	// into a store, under the token.
 	MaxState = 512
 	// MaxToken is the last token: it has to fit a signed number.
@@ -43,11 +42,11 @@ type Phase uint8
 
 // The phases. Those of shards up to Stopping are told to others: their numbers are on the wire.
 const (
-	// Idle: the slot is somebody else's, or nobody's.
+	// Idle: this member does nothing with the slot.
 	Idle Phase = iota
 	// Taking: its owner finds out whether it may run here.
 	Taking
-	// Acquiring: it asks for the lease.
+	// Acquiring: the lease was requested.
 	Acquiring
 	// Active: a run was started.
 	Active
@@ -55,7 +54,7 @@ const (
 	Stopping
 	// Resting: the run ended by itself, and another one is about to start here.
 	Resting
-	// Releasing: nothing runs, the lease is given back.
+	// Releasing: nothing runs, the lease is being released.
 	Releasing
 )
 
@@ -73,22 +72,22 @@ type Owner interface {
 
 func (b *Base) base() *Base { return b }
 
-// Entered implements Owner for machines to which it is all the same.
+// Entered implements Owner for machines that ignore it.
 func (b *Base) Entered(*Slot, Phase) {}
 
 // Slot is one run of something. The zero Slot is idle. Its fields are read by the owner, and by model
 // checkers; the owner's methods hand it the owner.
 type Slot struct {
-	// Shard is which of its owner's slots it is.
+	// Shard is the number of the slot at its owner.
 	Shard int
 	Phase Phase
 	// Run and Token are those of the newest run; kept after its end.
 	Run, Token uint64
-	// Attempt is the newest attempt to get the lease. InFlight: it is unanswered. Held: it got the lease.
-	// Lost: it has lost it before its grant was heard of.
+	// Attempt is the newest attempt to get the lease. InFlight: it is unanswered. Held: the lease was
+	// granted. Lost: the lease was lost before the grant was reported.
 	Attempt              uint64
 	InFlight, Held, Lost bool
-	// LeaseAt is when the lease is asked for, RestAt when the next run starts.
+	// LeaseAt is when the lease is requested, RestAt when the next run starts.
 	LeaseAt, RestAt time.Duration
 }
 
@@ -103,7 +102,7 @@ func (s *Slot) PresentToken() uint64 {
 	return 0
 }
 
-// Due is when the slot goes on by itself. ok is false when it does not.
+// Due is when the slot goes on by itself. ok is false when it waits for an event.
 func (s *Slot) Due() (at time.Duration, ok bool) {
 	switch {
 	case s.Phase == Acquiring && !s.InFlight:
@@ -121,13 +120,13 @@ func (s *Slot) Enter(o Owner, p Phase) {
 	o.Entered(s, before)
 }
 
-// Acquire begins to ask for the lease, at a time.
+// Acquire enters Acquiring; the lease is requested at the time at.
 func (s *Slot) Acquire(o Owner, at time.Duration) {
 	s.Enter(o, Acquiring)
 	s.LeaseAt = at
 }
 
-// TryLease asks for the lease when it is time to.
+// TryLease requests the lease when it is due.
 func (s *Slot) TryLease(o Owner) {
 	if b := o.base(); !s.InFlight && b.Now >= s.LeaseAt {
 		s.Attempt++
@@ -136,11 +135,11 @@ func (s *Slot) TryLease(o Owner) {
 	}
 }
 
-// Answered takes in what became of an attempt to get the lease. It reports whether the slot may run now: last
-// is the largest token of the runs before that are known of.
+// Answered handles the outcome of an attempt to get the lease. It reports whether the slot may run now: last
+// is the largest known token of the earlier runs.
 func (s *Slot) Answered(o Owner, e LeaseAnswer, last uint64) bool {
 	if e.Attempt != s.Attempt || !s.InFlight || s.Phase != Acquiring {
-		return false // given up, and given back, meanwhile
+		return false // abandoned and released meanwhile
 	}
 	b := o.base()
 	again := b.Rules.LeaseRetryInterval
@@ -162,14 +161,14 @@ func (s *Slot) Answered(o Owner, e LeaseAnswer, last uint64) bool {
 	return false
 }
 
-// LeaseLost stops what runs under the lease. It reports whether anything did, or rests: that may be taken
-// again once it has ended and the lease is given back.
+// LeaseLost stops the run under the lease. It reports whether a run was active or resting: the slot may be
+// taken again once the run has ended and the lease is released.
 func (s *Slot) LeaseLost(o Owner, e LeaseLost) (ran bool) {
 	switch {
 	case e.Attempt != s.Attempt:
 		return false
 	case !s.Held:
-		s.Lost = s.InFlight // the loss may be heard of before the grant
+		s.Lost = s.InFlight // the loss may be reported before the grant
 		return false
 	}
 	s.Held = false
@@ -180,14 +179,14 @@ func (s *Slot) LeaseLost(o Owner, e LeaseLost) (ran bool) {
 	return s.Phase == Resting
 }
 
-// Abandon gives the lease up that is asked for. What follows is the owner's to say.
+// Abandon gives up the requested lease. The owner decides what follows.
 func (s *Slot) Abandon(o Owner) {
 	o.base().Emit(ReleaseLease{Shard: s.Shard, Attempt: s.Attempt})
 	s.InFlight, s.Held = false, false
 }
 
-// Release gives the lease back; nothing runs. It reports whether there is none to give back: otherwise that
-// comes when Released says so.
+// Release releases the lease; nothing runs. It reports whether there is none to release: otherwise the slot
+// waits for Released.
 func (s *Slot) Release(o Owner) (done bool) {
 	if !o.base().Rules.UseLease || s.Phase == Taking {
 		return true
@@ -197,7 +196,7 @@ func (s *Slot) Release(o Owner) (done bool) {
 	return false
 }
 
-// Released reports whether the lease is given back for which the slot waits.
+// Released reports whether the release that the slot waits for is done.
 func (s *Slot) Released(e LeaseReleased) bool { return s.Phase == Releasing && e.Attempt == s.Attempt }
 
 // Start starts a run. Nothing else runs the slot, or the lease is held.
@@ -222,8 +221,8 @@ func (s *Slot) Stop(o Owner, c Cause, why string, to sbr.ID) {
 	b.ExplainShard(TopicStopping, s.Shard, "run %d has to end: %s", s.Run, why)
 }
 
-// Guard stops a run without a lease whose member has not been sure of its place for too long. It reports
-// whether it goes on.
+// Guard stops a run without a lease when membership was not confirmed for too long. It reports whether the
+// run goes on.
 func (s *Slot) Guard(o Owner) bool {
 	b := o.base()
 	if b.Trusted() {
@@ -233,8 +232,8 @@ func (s *Slot) Guard(o Owner) bool {
 	return false
 }
 
-// Ended takes in the end of a run. It reports whether it is the present one; state is what that leaves for
-// the next. What follows is the owner's to say.
+// Ended handles the end of a run. It reports whether it was the present run; state is the state for the next
+// run. The owner decides what follows.
 func (s *Slot) Ended(o Owner, e RunEnded) (state []byte, present bool) {
 	if e.Run != s.Run || !s.Runs() {
 		return nil, false

@@ -1,17 +1,17 @@
 // Package strictyaml reads YAML (and JSON, which is YAML) into Go values and refuses everything it does not
 // understand.
 //
-// A setting that was misspelt and silently ignored is worse than one that is refused: a resolver that runs
-// with the wrong stable-after looks healthy until the day it is needed. So each problem is named with its
-// place: the key path, the line, what was expected, and for an unknown key the nearest known one.
+// A misspelt setting that is silently ignored is worse than a refused one: a resolver that runs with the
+// wrong stable-after looks healthy until the day it is needed. So each problem is named with its place: the
+// key path, the line, what was expected, and for an unknown key the nearest known one.
 //
 // # Guarantees
 //
 //   - An unknown key, a key that is set twice, a value of the wrong type and a second document are errors.
 //   - All problems of a readable document are reported at once, one line each, in the order of the document.
 //   - Keys that are absent leave what they would set as it was, so defaults are simply there before decoding.
-//     A map holds the keys of the document and no others; one that was in it before begins with the value
-//     that it had.
+//     A map holds the keys of the document and no others; a key that was in it before decoding starts with
+//     its old value.
 //   - It never panics on any input, and the work and memory are bounded: size, number of values, depth.
 //   - Nothing is ever expanded: aliases, merge keys and explicit tags are refused.
 //

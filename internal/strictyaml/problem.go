@@ -81,8 +81,8 @@ func (ps Problems) Err() error {
 }
 
 // Locate returns ps in the order of the input, with its name and the lines that Options.Lines collected. A
-// path that was not in the input gets the line of the nearest enclosing one that was; problems without a line
-// come first.
+// path that was not in the input gets the line of the nearest enclosing path that was; problems without a
+// line come first.
 func (ps Problems) Locate(name string, lines map[string]int) Problems {
 	located := slices.Clone(ps)
 	for i := range located {

@@ -4,18 +4,18 @@
 //	defer client.Close()
 //	store, err := etcd.New(client, "/serf-sbr/payments-sbr")
 //
-// The value is the JSON of lease.MarshalRecord. Nobody expires it: there is no etcd lease and no time to
-// live. Who is silent for too long is found out by those who watch, as with every store.
+// The value is the JSON of lease.MarshalRecord. The store does not expire it: there is no etcd lease and no
+// time to live. The parties that watch find a holder that is silent for too long, as with every store.
 //
 // # Guarantees
 //
-//   - A read is linearizable. A write is one transaction that compares the value with the one that was read.
-//     Each write has a name of its own in the value, so a version never comes back: neither when the key is
+//   - A read is linearizable. A write is one transaction that compares the value with the value read. Each
+//     write has a name of its own in the value, so a version never comes back: neither when the key is
 //     deleted and made anew, nor when the cluster is restored from a snapshot, after which revisions repeat.
 //   - ErrConflict and ErrRefused mean certainly not written. Refused are: no right to the key, a wrong
 //     password, a record that is too large, a cluster without space (NOSPACE), and a value that is no record.
-//   - A watch begins at the revision after the one that it has read, and ends when the cluster has no leader
-//     or has compacted that revision.
+//   - A watch begins at the revision after the read, and ends when the cluster has no leader or has compacted
+//     that revision.
 //
 // # Non-guarantees
 //
@@ -27,5 +27,5 @@
 // # Assumptions
 //
 //   - The members of the etcd cluster write to disk what they acknowledge (no --unsafe-no-fsync).
-//   - Nobody else writes below the key.
+//   - No other program writes below the key.
 package etcd

@@ -44,10 +44,10 @@ func FromResponse(r *http.Response) error {
 	return stale
 }
 
-// Source tells the token of the present run, and whether there is one. It must not block.
+// Source returns the token of the present run, and whether there is one. It must not block.
 type Source func() (token uint64, held bool)
 
-// Of is the Source of whatever tells its token and zero when it has none, a lease.Lease for instance.
+// Of is the Source of an owner that returns its token, and zero when it has none, a lease.Lease for instance.
 func Of(holder interface{ Token() uint64 }) Source {
 	return func() (uint64, bool) {
 		token := holder.Token()
@@ -59,8 +59,7 @@ func Of(holder interface{ Token() uint64 }) Source {
 // in its context (WithToken) or its header (Set), is sent only while that is still the token of the present
 // run.
 type Transport struct {
-	// Source is asked for each request, also for one that follows a redirect. Nil: each request must carry
-	// its token.
+	// Source is asked for each request, also after a redirect. Nil: each request must carry its token.
 	Source Source
 	// Base sends the request. Nil: http.DefaultTransport.
 	Base http.RoundTripper

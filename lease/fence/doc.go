@@ -3,7 +3,7 @@
 //
 // No lock can do that. Between the owner's look at its lease and its write it can be paused (a garbage
 // collection, a stopped virtual machine, a packet that hangs) for longer than the lease lasts. It does not
-// know, and nobody can call back what is on its way. Only the resource sees both writes.
+// know, and a write that is on its way cannot be called back. Only the resource sees both writes.
 //
 // At the resource:
 //
@@ -13,7 +13,7 @@
 //
 //	http.Handle("/orders", fence.Handler(f, orders)) // the same for HTTP: 412 for a stale token, 428 without one
 //
-// At the owner, who holds a lease l:
+// At the owner, which holds a lease l:
 //
 //	client := &http.Client{Transport: &fence.Transport{Source: fence.Of(l)}}
 //
@@ -34,8 +34,9 @@
 // A token is a uint64 from 1 to Max, as lease.Lease.Token and the runs of a singleton have them. Zero is no
 // token. As text it is a decimal number without sign and leading zeros. Max is the largest BIGINT of SQL.
 //
-// A token belongs to a run, not to a process: take it when the run begins and send that one (WithToken).
-// Whoever asks for the token at the time of the write can get that of its own next run, and fences nothing.
+// A token belongs to a run, not to a process: take it when the run begins and send that token (WithToken). A
+// run that asks for the token at the time of the write can get that of the process's next run, and fences
+// nothing.
 //
 // A new owner that reads before it writes raises the fence first (Check, or a GET that carries its token):
 // then nothing of its predecessor can come in between.
@@ -50,30 +51,30 @@
 //     error that names the file, never token zero. A second process that opens it is refused with ErrInUse
 //     (Unix).
 //   - Handler runs the next handler inside Do. It reads the request before and sends the answer after, so a
-//     client that stands still in the middle of a request or an answer keeps nobody out.
+//     client that stalls in the middle of a request or an answer keeps no other request out.
 //   - Transport sends nothing without a token, and nothing whose token is not the one of the present run.
 //   - Admit decides in the transaction: it commits with the work, or neither does.
 //
 // # Non-guarantees
 //
-//   - A check before a write that is not atomic with it is no fence. Check tells what was true when it
+//   - A check before a write that is not atomic with it is no fence. Check says what was true when it
 //     returned; the write after it can be paused as well as any other. Use it to refuse early or to raise the
 //     fence, and Do, Handler, Admit or the one statement for the write.
 //   - An effect that goes on in another goroutine, or that the other side carries out later (a queue, a
 //     mail), is not covered.
-//   - A fence knows the tokens it was shown. Until the new owner has shown its own, the former one's is the
-//     largest, and is accepted.
-//   - A Fence without Storage forgets with its process, a file on tmpfs with its machine. A file that
-//     somebody removes has forgotten, and so has an older copy of it, or of a database, that is put back.
-//   - It is no authentication: whoever can write can send a large token, and shut everybody else out.
-//   - An effect that hangs keeps everybody out; those who wait give up with their contexts.
+//   - A fence knows the tokens it was shown. Until the new owner has shown its token, the former owner's is
+//     the largest, and is accepted.
+//   - A Fence without Storage forgets with its process, a file on tmpfs with its machine. A removed file has
+//     forgotten, and so has an older copy of it, or of a database, that is put back.
+//   - It is no authentication: a writer can send a large token, and shut all others out.
+//   - An effect that hangs keeps all others out; waiting callers give up with their contexts.
 //   - On Windows and other systems that are not Unix two processes can open one File, and the last token can
 //     be lost with the power.
 //
 // # Assumptions
 //
-//   - All who write to the resource send tokens of one sequence, and go through its one fence. A resource
-//     with two doors needs one Fence behind both.
+//   - All writers to the resource send tokens of one sequence, and go through its one fence. A resource with
+//     two doors needs one Fence behind both.
 //   - Tokens grow with each owner. Those of one lease do; those of two leases must not be mixed.
 //   - A File is on a local disk that keeps what it has acknowledged, is opened under one path, and its
 //     PATH.lock is left where it is.

@@ -18,12 +18,12 @@ type Storage interface {
 // Fence stands before one resource: it accepts tokens that never get smaller. Its methods are safe for
 // concurrent use.
 type Fence struct {
-	// turn has one element while somebody is inside.
+	// turn has one element while a call is inside.
 	turn    chan struct{}
 	storage Storage
 	newest  atomic.Uint64
-	// saved is what this Fence has saved itself; whoever has the turn may use it. What it was opened with
-	// does not count: the one before may have been killed before a crash could not undo it any more.
+	// saved is the token that this Fence has saved itself; turn guards it. A token loaded at open does not
+	// count: the former process may have been killed before it was durable.
 	saved uint64
 }
 
@@ -46,10 +46,10 @@ func Open(storage Storage) (*Fence, error) {
 // Newest returns the largest token accepted so far, zero if there was none. It never blocks.
 func (f *Fence) Newest() uint64 { return f.newest.Load() }
 
-// Do runs effect if token is at least as large as each one accepted before, and keeps everybody else out
+// Do runs effect if token is at least as large as each one accepted before, and keeps all other calls out
 // until effect has returned or panicked. It returns effect's error. Otherwise effect is not run and the error
-// says why: a *StaleError, one that wraps ErrToken, the cause of ctx, which bounds the wait for those who are
-// inside, or that of a Storage.
+// says why: a *StaleError, one that wraps ErrToken, the cause of ctx, which bounds the wait for the turn, or
+// that of a Storage.
 //
 // An accepted token stays accepted when effect fails. An effect must not use its own Fence: it would wait for
 // itself.
@@ -89,7 +89,7 @@ func (f *Fence) refuse(token uint64) error {
 	return nil
 }
 
-// accept is called by whoever has the turn.
+// accept needs the turn.
 func (f *Fence) accept(token uint64) error {
 	if err := f.refuse(token); err != nil {
 		return err

@@ -17,8 +17,7 @@ import (
 
 // Errors of a File.
 var (
-	// ErrInUse is wrapped by OpenFile when somebody has the file open: two fences before one resource are
-	// none.
+	// ErrInUse is wrapped by OpenFile when the file is open already: two fences before one resource are none.
 	ErrInUse = errors.New("fence: the file is in use")
 	// ErrDamaged is wrapped by File.Load when the file holds anything but a token.
 	ErrDamaged = errors.New("fence: the file is damaged")

@@ -120,7 +120,7 @@ type deferred struct {
 func (d *deferred) Header() http.Header { return d.header }
 
 func (d *deferred) WriteHeader(status int) {
-	if d.status == 0 && status >= http.StatusOK { // there is nobody yet to whom a hint would be early
+	if d.status == 0 && status >= http.StatusOK { // an early hint has no receiver yet
 		d.status = status
 	}
 }

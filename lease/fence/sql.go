@@ -31,9 +31,9 @@ ON CONFLICT (resource) DO UPDATE SET token = excluded.token WHERE fence.token <=
 )
 
 // Admit admits token for resource inside of tx. Call it before anything else in the transaction: it takes the
-// lock of the resource, so what is read after it stays true until the commit. If the token is smaller than
-// one that was admitted before, the error is a *StaleError; after any error, roll back. The token counts as
-// admitted once tx commits.
+// lock of the resource, so what is read after it stays true until the commit. If the token is smaller than an
+// admitted one, the error is a *StaleError; after any error, roll back. The token counts as admitted once tx
+// commits.
 func Admit(ctx context.Context, tx *sql.Tx, d Dialect, resource string, token uint64) error {
 	if err := valid(token); err != nil {
 		return err

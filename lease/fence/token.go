@@ -26,7 +26,7 @@ var (
 // StaleError refuses a token because a larger one was accepted before: its owner has been replaced, and must
 // stop. It wraps ErrStale.
 type StaleError struct {
-	// Token is the one that is refused, Newest the largest one accepted so far.
+	// Token is the refused token, Newest the largest one accepted so far.
 	Token, Newest uint64
 }
 

@@ -22,7 +22,7 @@ type Config struct {
 	// for all parties. Two more kinds of file appear there: Path + ".lock", which stays for ever, and
 	// short-lived ".NAME.RANDOM.tmp".
 	Path string
-	// Logger is told of a file system of which nobody knows whether it is local. Nil: nobody.
+	// Logger gets a warning about a file system that may not be local. Nil: no log.
 	Logger *slog.Logger
 }
 

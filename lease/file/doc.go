@@ -46,29 +46,29 @@
 //     and each its own holder; mount the directory, not the file, because a mounted file cannot be replaced.
 //     Two relative paths are two files if the working directories differ. A symbolic link in place of the
 //     file is refused; two hard links part at the first write.
-//   - Whoever deletes the lock file (or the directory, while processes use it) lets a second writer in. A
-//     write looks for that once more right before it replaces the file and begins again; only what happens in
-//     the microseconds after that look is lost. The same holds for an edit by hand. Do not delete the lock
-//     file while anybody runs, and leave it where it is afterwards.
-//   - A process that is stopped, not killed, in the few milliseconds of a write keeps the lock, and nobody
-//     writes until it goes on or is killed. Everybody else reads, and is told why it cannot write. Its lease
-//     runs out as any other.
+//   - Deleting the lock file (or the directory, while processes use it) lets a second writer in. A write
+//     looks for that once more right before it replaces the file and begins again; only a change in the
+//     microseconds after that look is lost. The same holds for an edit by hand. Do not delete the lock file
+//     while any party runs, and leave it where it is afterwards.
+//   - A process that is stopped, not killed, in the few milliseconds of a write keeps the lock, and no other
+//     process writes until it goes on or is killed. The others read, and get an error that says why they
+//     cannot write. Its lease expires as any other.
 //   - An older copy that is put back (a backup) is taken for what it says. Package lease keeps the newest
 //     token and verdict that the running parties have seen; parties that start later know only the copy.
 //   - A mount point whose disk is not mounted looks like an absent record, if its directory exists.
-//   - The lock is not fair, and it is advisory: it keeps out nobody who does not use this package.
+//   - The lock is not fair, and it is advisory: it does not keep out programs that do not use this package.
 //   - A change of mode or owner, or a new link, makes a new version without a new record: one conflict
 //     without a cause.
-//   - Windows: a directory cannot be synced, so the last write may be lost with the power; a file that
-//     somebody has open cannot be replaced, so a write waits for readers, up to a second. Tested is Linux;
-//     the others are only compiled.
+//   - Windows: a directory cannot be synced, so the last write may be lost with the power; an open file
+//     cannot be replaced, so a write waits for readers, up to a second. Tested is Linux; the others are only
+//     compiled.
 //
 // # Assumptions
 //
 //   - A local file system: flock, an atomic rename, and a change time that moves with each change (ext4, xfs,
 //     btrfs, zfs, tmpfs, apfs, ntfs). A record on tmpfs is gone after a restart of the machine.
-//   - All parties run as one user, who may write in the directory. The record is made with mode 0644, less
+//   - All parties run as one user, which may write in the directory. The record is made with mode 0644, less
 //     the umask, so that others can look at it; a mode that an operator gives it is kept. The lock file has
-//     0600: whoever can open it can stop all writers.
-//   - The directory belongs to people who are trusted: whoever may write in it may write anything.
+//     0600: a process that can open it can stop all writers.
+//   - All users that may write in the directory are trusted: they may write anything.
 package file

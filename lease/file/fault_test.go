@@ -140,7 +140,7 @@ func TestWrite_AHandIsFasterThanTheAnswer(t *testing.T) {
 	require.NotErrorIs(t, err, lease.ErrConflict)
 }
 
-// Whoever deletes the lock file lets two writers in. The one who finds out begins again, and sees what the
+// Deleting the lock file lets two writers in. The writer that notices it begins again, and sees what the
 // other one wrote.
 func TestWrite_TheLockFileIsDeleted(t *testing.T) {
 	s, judge := storeWithRecord(t)
@@ -165,7 +165,7 @@ func TestWrite_TheLockFileIsDeleted(t *testing.T) {
 	require.ElementsMatch(t, []string{"payments.lease", "payments.lease.lock"}, names(t, s.path))
 }
 
-// The caller who gives up before the replacement is told the truth: refused, and nothing comes later.
+// A caller that gives up before the replacement gets the truth: refused, and nothing comes later.
 func TestWrite_GivenUpBeforeTheReplacement(t *testing.T) {
 	s, judge := storeWithRecord(t)
 	resume, ended := make(chan struct{}), make(chan struct{})
@@ -183,7 +183,7 @@ func TestWrite_GivenUpBeforeTheReplacement(t *testing.T) {
 	require.ElementsMatch(t, []string{"payments.lease", "payments.lease.lock"}, names(t, s.path))
 }
 
-// The caller who gives up later learns that nobody knows. Here it is written.
+// A caller that gives up later learns that the outcome is unknown. Here it is written.
 func TestWrite_GivenUpDuringTheReplacement(t *testing.T) {
 	for name, sabotage := range map[string]func(*system, func()){
 		"rename": func(y *system, stand func()) {
@@ -242,8 +242,8 @@ func TestClose_EndsEverything(t *testing.T) {
 	require.EqualValues(t, 1, mustRead(t, judge).Record.Token)
 }
 
-// While somebody has the lock, nobody writes and everybody reads; who waits is told who to look for, and that
-// nothing was written.
+// While the lock is held, no other party writes and all read; a waiting writer gets an error that says which
+// process to look for, and that nothing was written.
 func TestLock_IsWaitedForWithinTheContext(t *testing.T) {
 	s, judge := storeWithRecord(t)
 	held, err := judge.lock(t.Context())

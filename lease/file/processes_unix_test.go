@@ -80,8 +80,8 @@ func TestProcesses_AStoppedHolder(t *testing.T) {
 	require.Equal(t, "successor", mustRead(t, s).Record.Holder)
 }
 
-// A process that is stopped in the middle of a write keeps the lock: nobody writes, all read, and the error
-// says who to look for. Once it is killed the others go on.
+// A process that is stopped in the middle of a write keeps the lock: no other process writes, all read, and
+// the error says which process to look for. Once it is killed the others go on.
 func TestProcesses_StoppedInTheMiddleOfAWrite(t *testing.T) {
 	s := newStore(t, newPath(t))
 	mustWrite(t, s, record("a", 1), "")

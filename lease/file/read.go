@@ -29,8 +29,8 @@ type content struct {
 // version is made of the bytes, the file they are in and its change time. The bytes hold a random text that
 // each write chooses, so that no write repeats a version; a hand's edit changes the bytes; and a copy of an
 // older state that was put back, bytes and all, is another file or was changed at another time. So no state
-// is taken for an earlier one that looked the same. Whatever else touches the file (chmod, a link) makes a
-// new version as well: a conflict without a cause, which does no harm.
+// is taken for an earlier one that looked the same. Other changes of the file (chmod, a link) make a new
+// version as well: a conflict without a cause, which does no harm.
 func (c content) version() lease.Version {
 	if !c.exists {
 		return ""
@@ -143,7 +143,7 @@ func encode(r lease.Record) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// decode reads the content of a file that exists, whoever wrote it. Every error wraps ErrBadRecord.
+// decode reads the content of an existing file, of any writer. Every error wraps ErrBadRecord.
 func decode(text []byte) (r lease.Record, err error) {
 	switch {
 	case len(bytes.TrimSpace(text)) == 0:

@@ -224,7 +224,7 @@ func unescaped(t *testing.T, text []byte) string {
 }
 
 // Members of earlier versions read records of format 1 alone. So a record has the newer format only while it
-// says who has left: a new verdict, or a record without one, is theirs again.
+// lists members that have left: a new verdict, or a record without one, is theirs again.
 func TestRecord_FormatOfLeaves(t *testing.T) {
 	r := lease.Record{Token: 4, Verdict: &sbr.Verdict{Token: 4, Survivors: []sbr.ID{"a", "b"}}}
 	text, err := encode(r)

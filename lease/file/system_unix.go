@@ -42,7 +42,7 @@ func notRenamed(err error) bool {
 
 // mayReplace reports whether this process may put another file in place of the one at path, as far as a
 // sticky directory (/tmp) decides that: there only the owner of a file or of the directory may. A path
-// without a file is nobody's.
+// without a file has no owner.
 func mayReplace(dir, path string) bool {
 	var d, f unix.Stat_t
 	if unix.Stat(dir, &d) != nil || d.Mode&unix.S_ISVTX == 0 || unix.Lstat(path, &f) != nil {

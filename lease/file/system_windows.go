@@ -48,7 +48,7 @@ func identify(f *os.File) (identity, error) {
 	}, nil
 }
 
-// replace waits a moment for readers: Windows does not replace a file that somebody has open.
+// replace waits a moment for readers: Windows does not replace an open file.
 func replace(from, to string) error {
 	for end := time.Now().Add(time.Second); ; time.Sleep(2 * time.Millisecond) {
 		err := os.Rename(from, to)

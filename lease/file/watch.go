@@ -48,7 +48,7 @@ func (s *Store) notifier(ctx context.Context) (*fsnotify.Watcher, error) {
 		if err != nil {
 			return nil, s.fail("watch", fmt.Errorf("%w: %w", errNotifyUnavailable, err))
 		}
-		if ctx.Err() != nil { // nobody waits for it any more
+		if ctx.Err() != nil { // the caller does not wait any more
 			_ = n.Close()
 		}
 		return n, nil

@@ -114,7 +114,7 @@ func TestWatch_LooksWhereThereAreNoNotifications(t *testing.T) {
 	require.Eventually(t, func() bool { return len(log.With("watching again")) == 1 }, waitFor, time.Millisecond)
 }
 
-// The directory is what is watched. If it is another one, or away, the watch finds the one that is there.
+// The directory is what is watched. If it is replaced, or away, the watch finds the new one.
 func TestWatch_TheDirectoryIsReplaced(t *testing.T) {
 	var log logtest.Log
 	path := filepath.Join(t.TempDir(), "state", "payments.lease")

@@ -16,7 +16,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// recordMode lets everybody who may enter the directory read the record; an operator's stricter mode is kept.
+// recordMode lets users that may enter the directory read the record; an operator's stricter mode is kept.
 const recordMode = 0o644
 
 // Write implements lease.Store. Under the lock it compares, writes a temporary file, syncs it, puts it in
@@ -53,7 +53,7 @@ type write struct {
 	store *Store
 	text  []byte
 	prev  lease.Version
-	// fate is decided once: by the write that begins to replace the file, or by the caller who does not wait
+	// fate is decided once: by the write that begins to replace the file, or by the caller that does not wait
 	// any longer.
 	fate atomic.Int32
 }
@@ -159,8 +159,8 @@ func (s *Store) tempName() string {
 	return filepath.Join(s.dir, "."+filepath.Base(s.path)+"."+rand.Text()+tempSuffix)
 }
 
-// stage writes text to a temporary file, down to the disk, and returns its path; nothing stays of one that
-// failed. mode 0: the default.
+// stage writes text to a temporary file, down to the disk, and returns its path; a failed file is removed.
+// mode 0: the default.
 func (s *Store) stage(text []byte, mode os.FileMode) (string, error) {
 	path := s.tempName()
 	if err := s.system.Stage(path, text, os.O_EXCL, recordMode, mode); err != nil {
@@ -171,8 +171,8 @@ func (s *Store) stage(text []byte, mode os.FileMode) (string, error) {
 }
 
 const (
-	// lockMode: whoever can open the lock file can lock it, and so stop all parties. The record is for all to
-	// read, this is not.
+	// lockMode: a process that can open the lock file can lock it, and so stop all parties. The record is for
+	// all to read, this is not.
 	lockMode = 0o600
 	// lockRetry is the time between two tries for the lock. It is held for two fsyncs, some milliseconds.
 	lockRetry = 2 * time.Millisecond
@@ -214,8 +214,8 @@ func (s *Store) lock(ctx context.Context) (*heldLock, error) {
 	}
 }
 
-// stands reports whether the lock file is still the one that is locked. If somebody has deleted it the lock
-// excludes nobody who comes later.
+// stands reports whether the lock file is still the locked one. If it was deleted the lock does not exclude
+// later writers.
 func (l *heldLock) stands() (bool, error) {
 	mine, err := l.f.Stat()
 	if err != nil {
@@ -273,7 +273,7 @@ func (s *Store) tidy() {
 	}
 }
 
-// isTemp reports whether name is one that tempName returns.
+// isTemp reports whether tempName returns such a name.
 func (s *Store) isTemp(name string) bool {
 	random, ok := strings.CutPrefix(name, "."+filepath.Base(s.path)+".")
 	if !ok {

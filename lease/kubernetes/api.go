@@ -69,7 +69,7 @@ type codec interface {
 	empty() object
 	// encode also gets the mark of the state that is replaced, empty if unknown.
 	encode(r lease.Record, mark string) (draft, error)
-	// decode reads a stored object, whoever wrote it.
+	// decode reads a stored object, of any writer.
 	decode(o object) (lease.Record, error)
 	// mark is what a version says of an object beside uid and resourceVersion.
 	mark(o object) string

@@ -115,7 +115,7 @@ func (c *client) do(ctx context.Context, req *rest.Request, dryRun bool) (object
 	ctx, cancel := context.WithTimeout(quiet(ctx), c.timeout)
 	defer cancel()
 	if deadline, ok := ctx.Deadline(); ok {
-		// The server gives up first, so that the client hears of it and no work goes on behind its back.
+		// The server gives up first, so that the client learns of it and no work goes on behind its back.
 		if left := time.Until(deadline) * 9 / 10; left > time.Millisecond {
 			req = req.Param("timeout", left.Round(time.Millisecond).String())
 		}
@@ -186,7 +186,7 @@ func (s *stoppable) Stop() {
 // quiet keeps client-go from logging to standard error what it returns as an error anyway.
 func quiet(ctx context.Context) context.Context { return klog.NewContext(ctx, klog.Logger{}) }
 
-// openTimeout bounds the opening of a stream: whoever cannot watch can still read.
+// openTimeout bounds the opening of a stream: without a watch a client can still read.
 func (c *client) openTimeout() time.Duration { return max(3*time.Second, c.timeout) }
 
 // Watch implements lease.Watcher with one stream that begins with the present state, so that no version of

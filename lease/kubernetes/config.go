@@ -43,7 +43,7 @@ type Config struct {
 	// shortens the time in which an unanswered write can still take place. A lease.Lease bounds its requests
 	// by itself, so that an operation has the time of lease-operation-timeout, which is what this should be.
 	RequestTimeout time.Duration
-	// Logger is told of states of the lease that are odd, or cannot be read. Nil: nobody.
+	// Logger gets states of the lease that are odd, or cannot be read. Nil: no log.
 	Logger *slog.Logger
 }
 

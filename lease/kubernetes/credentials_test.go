@@ -257,8 +257,8 @@ func (p *tunnel) requests() []string {
 	return append([]string(nil), p.asked...)
 }
 
-// publicName is one that the emulation's certificate is made out to, and that no proxy rule excludes, as it
-// does for loopback.
+// publicName is a name that the emulation's certificate is made out to, and that no proxy rule excludes, as
+// it does for loopback.
 const publicName = "example.com:6443"
 
 func TestCredentials_ProxyOfTheKubeconfig(t *testing.T) {
@@ -286,7 +286,7 @@ func TestCredentials_ProxyOfTheEnvironment(t *testing.T) {
 	require.Equal(t, []string{"CONNECT " + publicName}, p.requests())
 }
 
-// childVariable makes a process of this test binary one that reads the lease.
+// childVariable makes a process of this test binary read the lease.
 const childVariable = "LEASE_KUBERNETES_TEST_CHILD"
 
 // readAsChild reads the lease with nothing but what the process finds around itself.

@@ -122,7 +122,7 @@ func (s *Store) Window(settings lease.Settings) (time.Duration, error) {
 // anomalyLog says what an operator should know of a custom resource, once in a row and not with every read.
 type anomalyLog struct{ last atomic.Pointer[string] }
 
-// note looks at a stored object. Native ones have nothing odd: nobody else is expected there.
+// note looks at a stored object. Native ones have nothing odd: no foreign writer is expected there.
 func (n *anomalyLog) note(s *Store, o object) {
 	l, ok := o.(*customLease)
 	if !ok {
@@ -166,7 +166,7 @@ func (t *anyText) UnmarshalJSON(raw []byte) error {
 }
 
 // anyNumber is a whole number of 64 bits. What is larger is the largest, what is no number is zero: nothing
-// depends on the value, only on its changes, and an object with a strange one must not lock everybody out.
+// depends on the value, only on its changes, and an object with a strange one must not lock all parties out.
 type anyNumber int64
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -197,8 +197,7 @@ var (
 	latest   = time.Date(9999, 12, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// fromMillis reads a time that anybody may have written. Zero and below is no time, the far future is the end
-// of time.
+// fromMillis reads a time of any writer. Zero and below is no time, the far future is the end of time.
 func fromMillis(at int64) time.Time {
 	switch {
 	case at <= 0:
@@ -218,8 +217,8 @@ func millis(t time.Time) int64 {
 	return writable(t).UnixMilli()
 }
 
-// writable is t, or the last time that fits into a record: one that was read from a poisoned record must not
-// make the next write fail.
+// writable is t, or the last time that fits into a record: a time read from a poisoned record must not make
+// the next write fail.
 func writable(t time.Time) time.Time {
 	if t.After(latest) {
 		return latest

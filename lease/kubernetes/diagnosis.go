@@ -18,7 +18,7 @@ type Status string
 // The statuses.
 const (
 	OK      Status = "ok"
-	Warning Status = "warning" // works, but somebody should know
+	Warning Status = "warning" // works, but an operator should know
 	Failed  Status = "failed"  // the lease does not work
 	Skipped Status = "skipped" // could not be looked at, because an earlier check failed
 )
@@ -34,7 +34,7 @@ type Finding struct {
 
 // Diagnosis is what Diagnose has found.
 type Diagnosis struct {
-	// Lease is "namespace/name", Server the address, User who the server takes this program for. Empty: not
+	// Lease is "namespace/name", Server the address, User this program's user at the server. Empty: not
 	// known.
 	Lease, Server, User string
 	// Findings are in the order in which one depends on another.

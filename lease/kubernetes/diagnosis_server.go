@@ -19,7 +19,7 @@ import (
 // maxAnswer bounds what is read of an answer. The largest is the list of a group's resources.
 const maxAnswer = 1 << 20
 
-// reachable asks for the version, which everybody may; any answer at all will do.
+// reachable asks for the version, which every user may; any answer at all will do.
 func (d *doctor) reachable(ctx context.Context) bool {
 	var version struct {
 		GitVersion string `json:"gitVersion"`

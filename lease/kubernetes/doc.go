@@ -39,8 +39,8 @@
 //     5xx, even seconds after it saw it. A read that still shows the old version does not settle that;
 //     another write on that version does.
 //   - ErrConflict may be caused by the caller's own earlier write whose answer was lost: compare the nonce.
-//   - Nobody else is kept from writing to the object. A holder that was changed by other means is reported
-//     with an empty nonce.
+//   - Other programs are not kept from writing to the object. A holder that was changed by other means is
+//     reported with an empty nonce.
 //   - Watch is fast, usually a few milliseconds, but not proof of a live store: while etcd stands still the
 //     stream stays open and silent.
 //   - Credential plugins (exec) and klog users elsewhere in the process may log through klog's global logger;
@@ -55,8 +55,8 @@
 //     A lease that has seen the verdict remembers it, a newcomer cannot: a member that was downed could come
 //     back. So a split brain resolver may use this mode only if every party of that lease is serf-sbr, and is
 //     better off natively even then.
-//   - The token goes on from metadata.generation, which the server raises with each change of the spec and
-//     nobody can lower. Each write here raises both, so that the generation never falls behind. While an Akka
+//   - The token goes on from metadata.generation, which the server raises with each change of the spec and no
+//     client can lower. Each write here raises both, so that the generation never falls behind. While an Akka
 //     node holds the lease the token grows with each of its heartbeats. Only deleting the object sets the
 //     generation back; then the memory of the parties that have seen the old token keeps theirs growing, but
 //     a newcomer's would start again: do not delete a lease that fences something.
@@ -68,7 +68,7 @@
 //     heartbeat, as among Akka nodes.
 //   - Here nothing is judged by the wall clock: a foreign owner is alive as long as its time changes, and is
 //     replaced after heartbeat-timeout of silence as seen from here. Times that make no sense (negative, far
-//     in the future) lock nobody out.
+//     in the future) lock no party out.
 //   - Both kinds must be configured with the same heartbeat-timeout and heartbeat-interval, and with the same
 //     lease name (the rules by which names are sanitised are the same).
 //

@@ -57,7 +57,7 @@ func ExampleNew_sharedWithAkka() {
 }
 
 // A program that talks to Kubernetes anyway brings its own client configuration. Read and Write are the raw
-// contract of a store; whoever wants a lock uses lease.New.
+// contract of a store; for a lock use lease.New.
 func ExampleNewForConfig() {
 	ctx := context.Background()
 	restConfig, err := rest.InClusterConfig()

@@ -55,8 +55,7 @@ func toSpec(r lease.Record) coordv1.LeaseSpec {
 	transitions := int32(min(r.Token, math.MaxInt32))
 	spec := coordv1.LeaseSpec{HolderIdentity: &r.Holder, LeaseTransitions: &transitions}
 	if r.TTL > 0 {
-		// Rounded up: whoever goes by it, kubectl's reader included, must not take the holder for gone too
-		// early.
+		// Rounded up: its readers, people with kubectl included, must not take the holder for gone too early.
 		seconds := int32(min((r.TTL+time.Second-1)/time.Second, math.MaxInt32))
 		if r.TTL > math.MaxInt64-time.Second {
 			seconds = math.MaxInt32
@@ -74,7 +73,7 @@ func microTime(t time.Time) *metav1.MicroTime {
 	return &metav1.MicroTime{Time: writable(t)}
 }
 
-// fromLease reads a stored object, whoever wrote it.
+// fromLease reads a stored object, of any writer.
 func fromLease(l *coordv1.Lease) (lease.Record, error) {
 	r := lease.Record{Holder: deref(l.Spec.HolderIdentity), TTL: time.Duration(max(0, deref(l.Spec.LeaseDurationSeconds))) * time.Second}
 	if t := l.Spec.AcquireTime; t != nil {

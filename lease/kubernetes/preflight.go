@@ -13,8 +13,8 @@ import (
 // changes nothing and holds nothing. The error lists every problem on a line of its own, each with what to do
 // about it.
 //
-// It tries the right to create only if there is no lease: one that was created beforehand may come without
-// that right.
+// It tries the right to create only if there is no lease: with a lease created beforehand that right may be
+// missing.
 func (s *Store) Preflight(ctx context.Context) error {
 	l, err := s.client.get(ctx)
 	absent, forbidden := s.isAbsent(err), isForbidden(err)
@@ -50,8 +50,8 @@ func (s *Store) DryRun(ctx context.Context) error {
 	return refused(err)
 }
 
-// refused joins problems. Those of credentials and rights are lease.ErrRefused as well: somebody has to mend
-// them.
+// refused joins problems. Those of credentials and rights are lease.ErrRefused as well: an operator has to
+// mend them.
 func refused(problems ...error) error {
 	for i, err := range problems {
 		if status, ok := apiStatus(err); ok && (status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden) {

@@ -32,11 +32,11 @@ const (
 // payload is the JSON in the annotation. Fields may be added; a change of meaning needs a new format.
 type payload struct {
 	Format int `json:"v"`
-	// Document repeats spec.holderIdentity as its holder: if the two differ then somebody else has changed
-	// that. A native lease has the times in its spec alone; a custom resource has no field for them there, or
+	// Document repeats spec.holderIdentity as its holder: if the two differ then another program has changed
+	// it. A native lease has the times in its spec alone; a custom resource has no field for them there, or
 	// not the precision.
 	lease.Document
-	// Time is spec.time of a custom resource once more: if it differs then somebody else has written.
+	// Time is spec.time of a custom resource once more: if it differs then another program has written.
 	Time *int64 `json:"time,omitempty"`
 }
 

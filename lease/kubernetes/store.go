@@ -98,7 +98,7 @@ func (s *Store) Read(ctx context.Context) (lease.Snapshot, error) {
 	}
 	snapshot, err := s.snapshot(l)
 	if err != nil {
-		return lease.Snapshot{}, refusal{err} // the server has answered, and nobody understands: asking again at once is futile
+		return lease.Snapshot{}, refusal{err} // the answer cannot be decoded: asking again at once is futile
 	}
 	return snapshot, nil
 }

@@ -71,7 +71,7 @@ func newHTTPClient(cfg *rest.Config, request time.Duration) (*http.Client, error
 // configuration share a connection.
 var clients shared.Values[string, *http.Client]
 
-// sharedHTTPClient is newHTTPClient for all who come with an equal cfg. release gives it up; the last one
+// sharedHTTPClient is newHTTPClient for all callers with an equal cfg. release gives it up; the last one
 // drops its idle connections.
 func sharedHTTPClient(cfg *rest.Config, request time.Duration) (c *http.Client, release func(), err error) {
 	key, ok := configKey(cfg, request)

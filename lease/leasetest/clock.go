@@ -10,7 +10,7 @@ import (
 
 var _ lease.Clock = (*Clock)(nil)
 
-// Clock is a clock that stands still until Advance moves it. It is safe for concurrent use.
+// Clock is a clock that stops until Advance moves it. It is safe for concurrent use.
 type Clock struct {
 	mu     sync.Mutex
 	now    time.Time
@@ -55,8 +55,8 @@ func (c *Clock) remove(t *clockTimer) bool {
 	return i >= 0
 }
 
-// Advance moves the clock on by d and fires what is due, earliest first. Whoever waited runs on its own
-// afterwards.
+// Advance moves the clock on by d and fires what is due, earliest first. Goroutines that waited run on their
+// own afterwards.
 func (c *Clock) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

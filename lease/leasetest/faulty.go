@@ -142,8 +142,7 @@ func NewFaulty(store lease.Store) *Faulty {
 }
 
 // Inject makes the next n requests of that kind meet the fault; Always: until Heal; zero: none any more.
-// Where several faults are due, the one that was injected first hits. A fault that is for writes only lets
-// reads pass.
+// Where several faults are due, the first injected one hits. A fault that is for writes only lets reads pass.
 func (f *Faulty) Inject(on Requests, fault Fault, n int) {
 	f.change(func(p *plan) {
 		for i := range p.rules {
@@ -312,7 +311,7 @@ func lost(ctx context.Context, fault Fault) error {
 	return fmt.Errorf("%w: %v: %w", ErrInjected, fault, ctx.Err())
 }
 
-// lateTimeout bounds a late write, which nobody waits for.
+// lateTimeout bounds a late write: no caller waits for it.
 const lateTimeout = 10 * time.Second
 
 func (f *Faulty) commitLate(r lease.Record, prev lease.Version, after time.Duration) {

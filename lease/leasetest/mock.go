@@ -33,10 +33,10 @@ type mockWork struct{ cancel context.CancelCauseFunc }
 // Open returns a mock that grants every acquire.
 func Open() *Mock { return Scripted(nil) }
 
-// Closed returns a mock that somebody else holds.
+// Closed returns a mock that another owner holds.
 func Closed() *Mock { return Scripted(Held("somebody else")) }
 
-// Broken returns a mock of which nobody knows whether it was acquired; err is why. Nil: ErrInjected.
+// Broken returns a mock whose acquires end in an unknown outcome; err is why. Nil: ErrInjected.
 func Broken(err error) *Mock {
 	if err == nil {
 		err = ErrInjected
@@ -48,8 +48,8 @@ func Broken(err error) *Mock {
 func Held(by string) error { return &lease.HeldError{Record: lease.Record{Holder: by, Token: 1}} }
 
 // Scripted returns a mock that gives those answers, one after another; the last one repeats. It needs at
-// least one. Nil is a grant, an error that wraps lease.ErrHeld (see Held) a refusal; with any other error
-// nobody knows.
+// least one. Nil is a grant, an error that wraps lease.ErrHeld (see Held) a refusal; any other error is an
+// unknown outcome.
 func Scripted(answers ...error) *Mock {
 	m := &Mock{changed: make(chan struct{}), works: map[*mockWork]struct{}{}}
 	m.Script(answers...)
@@ -68,8 +68,8 @@ func (m *Mock) Script(answers ...error) {
 	m.changed = make(chan struct{})
 }
 
-// BreakRelease makes each release end in err: nobody knows. Nil: they work again. What is held is given up
-// all the same.
+// BreakRelease makes each release end in err: an unknown outcome. Nil: they work again. What is held is given
+// up all the same.
 func (m *Mock) BreakRelease(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -195,7 +195,7 @@ func (m *Mock) DoWait(ctx context.Context, fn func(ctx context.Context) error) e
 	return m.do(ctx, fn, m.wait)
 }
 
-// Acquire gives the next answer: true, false, or the error that says that nobody knows.
+// Acquire gives the next answer: true, false, or the error of an unknown outcome.
 func (m *Mock) Acquire(ctx context.Context) (bool, error) {
 	err := m.once(ctx, nil)
 	if errors.Is(err, lease.ErrHeld) {
@@ -260,8 +260,8 @@ func (m *Mock) Token() uint64 {
 // Held reports whether the mock is held: acquired, and neither lost nor released since.
 func (m *Mock) Held() bool { return m.Token() != 0 }
 
-// Attempts is how many acquires were asked for, by any method. One that waits asks again for each answer that
-// is not a grant.
+// Attempts is how many acquires were asked for, by any method. A waiting call counts again for each answer
+// that is not a grant.
 func (m *Mock) Attempts() int { return m.count(&m.attempts) }
 
 // Acquired is how many acquires were granted.

@@ -21,9 +21,9 @@ type Harness struct {
 	Delete func(t testing.TB)
 	// Interrupt breaks all connections for a moment (a server that restarts). Nil: these tests are skipped.
 	Interrupt func(t testing.TB)
-	// Failover makes another server take over from the one that answers, as abruptly as it can happen, and
-	// returns when requests are answered again. What was answered before must not be forgotten. Nil: that is
-	// not tested.
+	// Failover makes another server take over from the present one, as abruptly as it can happen, and returns
+	// when requests are answered again. What was answered before must not be forgotten. Nil: that is not
+	// tested.
 	Failover func(t testing.TB)
 	// Patience bounds the wait for one event. Zero: 30 s.
 	Patience time.Duration

@@ -108,7 +108,7 @@ const (
 // conflicts without a cause, or it is not sent. failover is called in the middle.
 func (b *bench) history(p float64, failover func(testing.TB)) {
 	b.t.Helper()
-	// Nobody expires: a backend that needs its time for a failover is no reason to be replaced.
+	// No holder expires: a backend that needs its time for a failover is no reason to be replaced.
 	settings := lease.Settings{HeartbeatTimeout: time.Hour, HeartbeatInterval: time.Second, OperationTimeout: 4 * time.Second}
 	h := linear.New(linear.Options{})
 	var all sync.WaitGroup

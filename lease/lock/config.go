@@ -12,25 +12,24 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// Forever as a duration: the lock is held until somebody releases it, whatever becomes of its holder. Use it
+// Forever as a duration: the lock is held until it is released, whatever becomes of its holder. Use it
 // wisely.
 const Forever = lease.Infinite
 
 // DefaultDuration is the duration of a lock that says nothing else.
 const DefaultDuration = 5 * time.Minute
 
-// Type says who may acquire and release a lock that is held already. The zero Type is SingleEntrant.
+// Type says which owners may acquire and release a lock that is held already. The zero Type is SingleEntrant.
 type Type uint8
 
 // The types.
 const (
-	// SingleEntrant: nobody acquires it while it is held, its owner neither. Only the owner releases it.
+	// SingleEntrant: no party acquires it while it is held, not even its owner. Only the owner releases it.
 	SingleEntrant Type = iota
 	// Reentrant: its owner may acquire it again, which starts the duration anew and replaces it. Only the
 	// owner releases it, once, however often it was acquired.
 	Reentrant
-	// Overriding: an administrator's lock. It takes the lock from whoever holds it, and releases whoever's
-	// lock it is.
+	// Overriding: an administrator's lock. It takes the lock from any owner, and releases any owner's lock.
 	Overriding
 )
 

@@ -8,8 +8,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// Do acquires the lock for the default duration, runs fn and releases the lock. If somebody holds it nothing
-// is run, and the error wraps ErrHeld; if nobody knows, nothing is run either.
+// Do acquires the lock for the default duration, runs fn and releases the lock. If it is held already nothing
+// is run, and the error wraps ErrHeld; if the outcome is unknown, nothing is run either.
 //
 // fn's context ends when the lock is lost or released, or its time is over, with a context.Cause that wraps
 // ErrLost. The error is fn's, joined by the loss if there was one: then the end of the work may have run

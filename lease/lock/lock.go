@@ -13,7 +13,7 @@ import (
 // Errors that a Lock returns. They are those of package lease, under the names that a user of locks looks
 // for.
 var (
-	// ErrHeld is wrapped by Do, DoWait and AcquireWait when somebody else held the lock: for certain nothing
+	// ErrHeld is wrapped by Do, DoWait and AcquireWait when the lock was held already: for certain nothing
 	// was acquired or run.
 	ErrHeld = lease.ErrHeld
 	// ErrLost is wrapped by the cause of a context that Do has cancelled, and by Do, when the lock was lost
@@ -67,18 +67,18 @@ func open(store lease.Store, cfg Config, use string) (*Lock, error) {
 // Owner returns the owner id.
 func (k *Lock) Owner() string { return k.cfg.Owner }
 
-// Held reports whether this lock is certainly held by this object at this moment. It asks nobody and never
+// Held reports whether this lock is certainly held by this object at this moment. It sends nothing and never
 // blocks.
 func (k *Lock) Held() bool { return k.lease.Check() }
 
-// Token returns the fencing token, zero when Held is false. It grows with each acquire, whoever it is. Hand
-// it to what the lock protects and let that refuse smaller ones.
+// Token returns the fencing token, zero when Held is false. It grows with each acquire, of any owner. Hand it
+// to what the lock protects and let that refuse smaller ones.
 func (k *Lock) Token() uint64 { return k.lease.Token() }
 
 // Acquire tries once to get the lock for the default duration. True: it is held. False: for certain not,
-// somebody holds it. An error: nobody knows, since the store did not answer, or refused, or the duration is
-// not valid. A lock that comes although an error was returned is given back, unless the next Acquire takes it
-// on.
+// it was taken already. An error: the outcome is unknown, since the store did not answer, or refused, or the
+// duration is not valid. A lock that comes although an error was returned is given back, unless the next
+// Acquire takes it on.
 func (k *Lock) Acquire(ctx context.Context) (bool, error) {
 	return k.AcquireFor(ctx, k.cfg.Duration)
 }
@@ -95,13 +95,12 @@ func (k *Lock) AcquireFor(ctx context.Context, d time.Duration) (bool, error) {
 	}
 }
 
-// AcquireForever is AcquireFor(ctx, Forever): if its holder dies the lock stays, until somebody forces its
-// release.
+// AcquireForever is AcquireFor(ctx, Forever): if its holder dies the lock stays, until its release is forced.
 func (k *Lock) AcquireForever(ctx context.Context) (bool, error) {
 	return k.AcquireFor(ctx, Forever)
 }
 
-// TryAcquire is Acquire for those to whom "nobody knows" is the same as no. The reason goes to the log.
+// TryAcquire is Acquire for callers that treat an unknown outcome as no. The reason goes to the log.
 func (k *Lock) TryAcquire(ctx context.Context) bool {
 	ok, err := k.Acquire(ctx)
 	if err != nil {
@@ -111,9 +110,9 @@ func (k *Lock) TryAcquire(ctx context.Context) bool {
 }
 
 // AcquireWait acquires the lock for the default duration as soon as it is free. It returns nil when it is
-// held, else the reason, which wraps ErrHeld if somebody else held it to the end: ctx's, or at once that
-// waiting is futile. Which of many waiting parties is next is open. A store that does not answer is asked
-// again and again.
+// held, else the reason, which wraps ErrHeld if it was held to the end: ctx's, or at once that waiting is
+// futile. Which of many waiting parties is next is open. A store that does not answer is asked again and
+// again.
 func (k *Lock) AcquireWait(ctx context.Context) error {
 	return k.AcquireWaitFor(ctx, k.cfg.Duration)
 }
@@ -161,9 +160,9 @@ func (k *Lock) named() string {
 	return fmt.Sprintf(" %q", k.cfg.Name)
 }
 
-// Release gives the lock up. True: it was held, by this owner, and is free now; an Overriding lock frees
-// whoever's lock. False: for certain there was no such lock, or its time was over. An error: nobody knows.
-// Held is false before anything is sent, and a Do that runs is cancelled.
+// Release gives the lock up. True: it was held, by this owner, and is free now; an Overriding lock frees any
+// owner's lock. False: for certain there was no such lock, or its time was over. An error: the outcome is
+// unknown. Held is false before anything is sent, and a Do that runs is cancelled.
 func (k *Lock) Release(ctx context.Context) (bool, error) {
 	if k.cfg.Type == Overriding {
 		return k.force(ctx, "")
@@ -176,8 +175,8 @@ func (k *Lock) Release(ctx context.Context) (bool, error) {
 	return k.force(ctx, k.cfg.Owner)
 }
 
-// ForceRelease frees the lock whoever holds it, as Release of an Overriding lock does. Make sure that the
-// holder has ended: it learns of this with its next renewal, without KeepAlive not before its next call.
+// ForceRelease frees the lock of any owner, as Release of an Overriding lock does. Make sure that the holder
+// has ended: it learns of this with its next renewal, without KeepAlive not before its next call.
 func (k *Lock) ForceRelease(ctx context.Context) (bool, error) {
 	return k.force(ctx, "")
 }

@@ -109,7 +109,7 @@ func closeStore(s lease.Store) error {
 	return nil
 }
 
-// ForceRelease frees the lock called name whoever holds it, as Lock.ForceRelease does.
+// ForceRelease frees the lock called name, of any owner, as Lock.ForceRelease does.
 func (m *Manager) ForceRelease(ctx context.Context, name string) (bool, error) {
 	k, err := m.OverridingLock(ctx, name)
 	if err != nil {

@@ -96,8 +96,8 @@ func (s *Store) History() []lease.Record {
 	return h
 }
 
-// OnCommit calls fn with each record at the moment it is committed, before anybody can read it. fn must not
-// use the store.
+// OnCommit calls fn with each record at the moment it is committed, before it can be read. fn must not use
+// the store.
 func (s *Store) OnCommit(fn func(lease.Record)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

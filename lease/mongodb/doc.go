@@ -7,8 +7,8 @@
 //	store, err := mongodb.New(client.Database("payments").Collection("sbr_leases"), "payments-sbr")
 //
 // The document's _id is the name of the lease; its fields are those of lease.MarshalRecord, for people too.
-// Nobody expires it: there is no TTL index. Who is silent for too long is found out by those who watch, as
-// with every store.
+// The store does not expire it: there is no TTL index. The parties that watch find a holder that is silent
+// for too long, as with every store.
 //
 // # Guarantees
 //
@@ -34,5 +34,5 @@
 //
 //   - Every server of the replica set that votes keeps a journal (writeConcernMajorityJournalDefault is
 //     true, as by default).
-//   - Nobody else writes to the collection, and it has the simple collation.
+//   - No other program writes to the collection, and it has the simple collation.
 package mongodb

@@ -22,7 +22,7 @@ type Store struct {
 	// change streams, which only show what a majority has.
 	records, changes *mongo.Collection
 	name             string
-	// client is closed by Close, nil where it is somebody else's.
+	// client is closed by Close, nil where it is the caller's.
 	client *mongo.Client
 }
 

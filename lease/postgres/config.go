@@ -83,7 +83,7 @@ func Factory(_ context.Context, spec lease.Spec) (lease.Store, error) {
 // pools are those of Factory, by what they are made from.
 var pools shared.Values[string, *pgxpool.Pool]
 
-// share returns the pool for a URL. end says that one store less uses it.
+// share returns the pool for a URL. A store that does not use it any more calls end.
 func share(url string, timeout time.Duration) (pool *pgxpool.Pool, end func(), err error) {
 	return pools.Use(timeout.String()+" "+url, func() (*pgxpool.Pool, error) {
 		c, err := Config(url, timeout)

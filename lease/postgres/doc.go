@@ -6,7 +6,8 @@
 //	store, err := postgres.New(pool, "sbr_lease", "payments-sbr")
 //
 // Schema is the table. The record is one column of JSON (lease.MarshalRecord), which a person can read.
-// Nobody expires it: who is silent for too long is found out by those who watch, as with every store.
+// The store does not expire it: the parties that watch find a holder that is silent for too long, as with
+// every store.
 //
 // # Guarantees
 //
@@ -17,9 +18,9 @@
 //     codes 40001 and 40P01. Refused are: no right, no such table, a wrong password, a server that is
 //     read-only, a value that does not fit, and a row that is no record. A lost connection is unknown, and so
 //     is a write to which the server adds a warning: a standby has perhaps not got it.
-//   - All watches over one pool share one connection, which listens. What is heard is a hint; what is read is
-//     the truth. The stores of Factory for one server share a pool of two connections, so that a process has
-//     at most three.
+//   - All watches over one pool share one connection, which listens. A notification is a hint; what is read
+//     is the truth. The stores of Factory for one server share a pool of two connections, so that a process
+//     has at most three.
 //
 // # Non-guarantees
 //
@@ -27,9 +28,9 @@
 //     acknowledged. With no synchronous standby, a failover does. Store.Risks says what applies.
 //   - A database that is restored from an older backup has forgotten grants and verdicts. The members tell it
 //     again: see lease.Restore.
-//   - A watch through a pooler that shares connections between transactions hears nothing: lease.Follow reads
-//     beside it.
-//   - Without the trigger of Schema a watch hears nothing, either.
+//   - A watch through a pooler that shares connections between transactions receives nothing: lease.Follow
+//     reads beside it.
+//   - Without the trigger of Schema a watch receives nothing, either.
 //
 // # Assumptions
 //

@@ -15,7 +15,7 @@ import (
 )
 
 // Watch implements lease.Watcher. All watches over one pool share one connection beside it, which listens.
-// What it hears is a hint: the row is read through the pool.
+// A notification is a hint: the row is read through the pool.
 func (s *Store) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
 	open := func() (*listener, error) { return listen(s.pool), nil }
 	l, end, _ := listeners.Use(s.pool, open, (*listener).stop)
@@ -43,7 +43,7 @@ func (s *Store) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
 	}
 }
 
-// bound ends a request that nobody else bounds.
+// bound ends a request that has no other bound.
 func bound(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, lease.DefaultSettings().OperationTimeout)
 }
@@ -82,7 +82,7 @@ func (l *listener) stop() {
 // pingEvery is how often a silent connection is asked whether it still works.
 const pingEvery = 10 * time.Second
 
-// hear connects, and passes on what it hears until that fails.
+// hear connects, and passes on notifications until that fails.
 func (l *listener) hear(config *pgx.ConnConfig) error {
 	c, err := pgx.ConnectConfig(l, config)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Opinion is what a tracker makes of everything it heard.
+// Opinion is what a tracker makes of everything it received.
 type Opinion struct {
 	// Changed are the members whose reachability differs from the last opinion, in ring order.
 	Changed []sbr.Reachability
@@ -20,7 +20,7 @@ type Opinion struct {
 	// them of and reaches again, each in ring order. A subject is left out of Bad while Neighbours other
 	// observers, nearer to it on the ring, report it: that keeps a large side from shouting all together.
 	Bad, Good []sbr.ID
-	// News says that the others have not been told all of Bad and Good before.
+	// News says that not all of Bad and Good was sent before.
 	News bool
 }
 
@@ -48,11 +48,11 @@ func (t *Tracker) Gather() time.Duration {
 	return gather
 }
 
-// Repeats reports whether the reports are to be told again after that round of probes: each second one, and
+// Repeats reports whether the reports are to be sent again after that round of probes: each second one, and
 // in a small cluster each.
 func (t *Tracker) Repeats(round int) bool { return round%2 == 0 || t.Small() }
 
-// Form weighs everything heard until now. With refresh it tells the others again what it has told them
+// Form weighs everything received until now. With refresh it sends the others again what it has sent them
 // before: reports expire.
 func (t *Tracker) Form(now time.Duration, refresh bool) Opinion {
 	t.expire(now)
@@ -71,7 +71,7 @@ func (t *Tracker) Form(now time.Duration, refresh bool) Opinion {
 	return o
 }
 
-// weigh works out who is unreachable, and returns what is new of that.
+// weigh works out which members are unreachable, and returns the changes.
 func (t *Tracker) weigh() (changed []sbr.Reachability) {
 	askable := t.askable()
 	for _, p := range t.ring {
@@ -90,7 +90,7 @@ func (t *Tracker) weigh() (changed []sbr.Reachability) {
 	return changed
 }
 
-// tell lists what the others should hear.
+// tell lists what the others should receive.
 func (t *Tracker) tell(o *Opinion, refresh bool) {
 	for _, p := range t.ring {
 		switch {
@@ -146,7 +146,7 @@ func (t *Tracker) missed(p *peer) bool {
 // asked reports whether an observer could report to this member: it has no reason to think it cut off.
 func (t *Tracker) asked(p *peer) bool { return !p.failed && !t.missed(p) }
 
-// askable counts who could report to this member, itself included.
+// askable counts the members that could report to this member, itself included.
 func (t *Tracker) askable() int {
 	n := 1
 	for _, p := range t.ring {
@@ -157,8 +157,8 @@ func (t *Tracker) askable() int {
 	return n
 }
 
-// agree reports whether as many observers as can be asked, at most Neighbours, call p unreachable. Without own probes
-// nobody is asked.
+// agree reports whether as many observers as can be asked, at most Neighbours, call p unreachable. Without
+// own probes no member is asked.
 func (t *Tracker) agree(p *peer, askable int) bool {
 	if t.asked(p) {
 		askable-- // p itself is not its own observer
@@ -194,10 +194,10 @@ func (t *Tracker) pair() {
 	}
 }
 
-// collect lists who cannot reach whom, without the reports of observers that are agreed to be cut off
-// themselves (design deviation 11); with Settings.AllHeard only without those that Serf calls failed. Each
-// observer's begin behind those of the observers before it, and subjects come in order, so that nothing needs
-// sorting.
+// collect lists which member cannot reach which, without the reports of observers that are agreed to be cut
+// off themselves (design deviation 11); with Settings.AllHeard only without those that Serf calls failed.
+// Each observer's begin behind those of the observers before it, and subjects come in order, so that nothing
+// needs sorting.
 func (t *Tracker) collect() []sbr.Report {
 	if t.inOrder == nil {
 		t.inOrder = append(slices.Clip(t.ring), t.self)

@@ -37,7 +37,7 @@ var shapes = map[string]func(n int, r *rand.Rand) func(a, b int) bool{
 }
 
 // Whatever the shape of the cut, every member knows every broken link before stable-after is over, and all
-// choose the same group. So the first of it in address order is the only one that asks for the lease at once.
+// choose the same group. So only its first member in address order asks for the lease at once.
 func TestTracker_EveryBrokenLinkIsKnown(t *testing.T) {
 	t.Parallel()
 	for name, shape := range shapes {

@@ -51,8 +51,8 @@ func roundsUntilAllMissed(tracker *reachability.Tracker, others int) int {
 	return 1000
 }
 
-// A report counts only while its observer can be reached: one that was cut off reports everybody, and what it
-// said last is still here for a while.
+// A report counts only while its observer can be reached: an observer that was cut off reports all others,
+// and its last reports are still here for a while.
 func TestTracker_ObserversThatAreCutOffAreNotBelieved(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cutOff func(t *reachability.Tracker)

@@ -22,9 +22,9 @@ type Settings struct {
 	// there has as many more links, and must not look broken more often if it loses packets.
 	Tries int `yaml:"tries"`
 	// Neighbours is how many members each one probes in every round, and how many observers must agree. Zero
-	// switches probes off: then only Serf's word counts.
+	// switches probes off: then only Serf's status counts.
 	Neighbours int `yaml:"neighbours"`
-	// Budget is how many members are probed in one round at most, while anybody is in doubt. At least
+	// Budget is how many members are probed in one round at most, while any member is in doubt. At least
 	// Neighbours.
 	Budget int `yaml:"budget"`
 	// AllHeard counts the reports of every member that Serf does not call failed, and has members tell all
@@ -104,7 +104,7 @@ func (s Settings) Validate() error {
 // slowRound is how often a member that already counts as unreachable is probed: every so many rounds.
 const slowRound = 3
 
-// Tracker is what one member knows of who reaches whom. It is not safe for concurrent use.
+// Tracker is what one member knows of the links between members. It is not safe for concurrent use.
 type Tracker struct {
 	cfg  Settings
 	self *peer // this member: its place on the ring, and what others report of it
@@ -127,16 +127,16 @@ type Tracker struct {
 type peer struct {
 	id        sbr.ID
 	hash      uint64
-	failed    bool     // Serf's word
+	failed    bool     // Serf calls it failed
 	misses    int      // probes failed in a row
 	agreed    bool     // by Serf or by enough observers
 	mutual    bool     // it and another one report each other
 	verdict   bool     // unreachable in this member's view, all sources together
-	told      bool     // this member has told the others that it cannot reach it
+	told      bool     // this member has reported that it cannot reach it
 	downed    bool     // what it reports does not count any more
 	urgent    bool     // a probe that fails is repeated at once
-	observers []*peer  // who reports it
-	reports   []report // whom it reports; in a large cluster these are few of each
+	observers []*peer  // the members that report it
+	reports   []report // what it reports; in a large cluster these are few of each
 	next      int      // the place of its next report; of use only while an opinion is formed
 }
 
@@ -208,8 +208,7 @@ func (t *Tracker) Remove(id sbr.ID) {
 	}
 }
 
-// Downed makes what a member reports count no longer: it was downed, and its links are nobody's trouble any
-// more.
+// Downed drops the reports of a member: it was downed, and its links do not matter any more.
 func (t *Tracker) Downed(id sbr.ID) {
 	if p := t.peers[id]; p != nil && !p.downed {
 		p.downed, t.changed = true, true
@@ -248,11 +247,11 @@ func (t *Tracker) place(p *peer) int {
 	return i
 }
 
-// Probes returns whom to probe in the next round, in ring order. Call it once every Settings.Interval.
+// Probes returns the members to probe in the next round, in ring order. Call it once every Settings.Interval.
 //
 // These are the neighbours, and some of the others in turn: in peace one or two, so that no broken link stays
-// unseen. Of two members the one sweeps over the other that has it in the nearer half of the ring. While
-// anybody is in doubt they are as many as Budget allows.
+// unseen. Of two members the one sweeps over the other that has it in the nearer half of the ring. While any
+// member is in doubt they are as many as Budget allows.
 func (t *Tracker) Probes() []sbr.ID {
 	if t.cfg.Neighbours == 0 {
 		return nil
@@ -292,8 +291,8 @@ func (t *Tracker) choose(ids []sbr.ID, peers []*peer, sweep bool) []sbr.ID {
 	return ids
 }
 
-// stretch widens the circle of probed members while anybody is in doubt, so that a node that lost everybody
-// knows it soon, and every broken link is seen. It returns how many of the ring are probed.
+// stretch widens the circle of probed members while any member is in doubt, so that a node that lost
+// everybody knows it soon, and every broken link is seen. It returns how many of the ring are probed.
 func (t *Tracker) stretch() int {
 	if !t.Unrest() {
 		t.span = t.cfg.Neighbours

@@ -104,7 +104,7 @@ func (w *world) form(id sbr.ID, refresh bool) reachability.Opinion {
 	return o
 }
 
-// sees lists whom id calls unreachable, in the order of the ids.
+// sees lists the members that id calls unreachable, in the order of the ids.
 func (w *world) sees(id sbr.ID) (un []sbr.ID) {
 	for _, x := range w.ids {
 		if w.views[id][x] {
@@ -392,8 +392,8 @@ func BenchmarkForm(b *testing.B) {
 	}
 }
 
-// A member counts as heard while it reports somebody (Settings.AllHeard): not for what it said of one that is
-// gone.
+// A member counts as heard while it reports a member (Settings.AllHeard): not for reports about a member that
+// is gone.
 func TestTracker_ReportsAboutAMemberThatIsGoneCountNoLonger(t *testing.T) {
 	cfg := reachability.DefaultSettings()
 	cfg.AllHeard, cfg.Neighbours = true, 1

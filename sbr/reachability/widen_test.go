@@ -11,8 +11,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// A single cut link between two members that are no neighbours on the ring of one of them: whoever is
-// reported looks for its reporter, or the pair would miss each other for ever, and neither would know.
+// A single cut link between two members that are no neighbours on the ring of one of them: the reported
+// member looks for its reporter, or the pair would miss each other for ever, and neither would know.
 func TestTracker_LooksForWhoeverReportsIt(t *testing.T) {
 	tr := New(DefaultSettings(), "self")
 	var all []sbr.ID

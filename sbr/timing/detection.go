@@ -17,13 +17,13 @@ type Gossip struct {
 	ProbeTimeout time.Duration
 	// SuspicionMult scales how long a suspect has to refute.
 	SuspicionMult int
-	// SuspicionMaxTimeoutMult is how many times longer that is as long as nobody confirms the suspicion.
+	// SuspicionMaxTimeoutMult is how many times longer that is as long as no node confirms the suspicion.
 	SuspicionMaxTimeoutMult int
 	// AwarenessMaxMultiplier bounds how much a node that doubts itself slows its probes down (Lifeguard).
 	AwarenessMaxMultiplier int
-	// IndirectChecks is how many others are asked; each that does not answer adds one to the doubt.
+	// IndirectChecks is how many other nodes are asked; each that does not answer adds one to the doubt.
 	IndirectChecks int
-	// GossipInterval and GossipNodes say how fast news spreads: so many nodes are told each interval.
+	// GossipInterval and GossipNodes say how fast news spreads: so many nodes receive it each interval.
 	GossipInterval time.Duration
 	GossipNodes    int
 }
@@ -81,7 +81,7 @@ func (g Gossip) SuspicionMin(members int) time.Duration {
 	return time.Duration(g.SuspicionMult) * time.Duration(scale*1000) * g.ProbeInterval / 1000
 }
 
-// SuspicionMax is how long a suspect has to refute while nobody confirms: SuspicionMaxTimeoutMult times
+// SuspicionMax is how long a suspect has to refute while no node confirms: SuspicionMaxTimeoutMult times
 // SuspicionMin, or SuspicionMin itself where too few members exist for SuspicionMult-2 confirmations
 // (memberlist state.go, suspectNode).
 func (g Gossip) SuspicionMax(members int) time.Duration {
@@ -123,8 +123,8 @@ const missed = 1.0 / 1000
 // The probing is the smaller of two bounds. One member alone probes in turn, in an order that is drawn anew
 // for each pass. The last one to be found was probed just before the cut and is the last of the next pass: so
 // come two passes over its own side, one failing probe for each of the others, and the suspects a second
-// time, as long as they are not yet condemned. Several members share the work: whom nobody probed for x
-// passes of one of them is missed with probability exp(-x * side), which gives the time until all are found
+// time, as long as they are not yet declared failed. Several members share the work: after x passes of one of
+// them a member is still not probed with probability exp(-x * side), which gives the time until all are found
 // but for one cut in a thousand.
 func (g Gossip) Detection(side, members int) Span {
 	others := members - side
@@ -151,16 +151,16 @@ func (g Gossip) First(side, members int) Span {
 	return Span{Fastest: all.Fastest, Worst: min(worst, all.Worst)}
 }
 
-// Gap bounds the time between two failure detections by one side. All suspicions last equally long while
-// nobody confirms them, so they end as far apart as they began: at most the suspects that are probed a second
-// time, which ends when they are condemned, and two slow probes.
+// Gap bounds the time between two failure detections by one side. All suspicions last equally long while no
+// node confirms them, so they end as far apart as they began: at most the suspects that are probed a second
+// time, which ends when they are declared failed, and two slow probes.
 func (g Gossip) Gap(side, members int) time.Duration {
 	d := g.Detection(side, members)
 	return min(d.Worst-d.Fastest, g.SuspicionMax(members)+2*g.slowest())
 }
 
-// Spread is how long news takes to reach all members by gossip: GossipNodes more are told in each interval by
-// everyone who knows, and one interval passes before it starts.
+// Spread is how long news takes to reach all members by gossip: GossipNodes more receive it in each interval
+// from every member that knows, and one interval passes before it starts.
 func (g Gossip) Spread(members int) time.Duration {
 	if members < 2 {
 		return 0

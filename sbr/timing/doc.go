@@ -3,8 +3,8 @@
 // written.
 //
 // These times depend on the settings of Serf's failure detector, on the resolver's own probes, on
-// stable-after and on the number of members, in ways that nobody computes by hand; a stable-after that suits
-// five members is wrong for fifty. Compute does it, recommends a stable-after and names what is unsafe.
+// stable-after and on the number of members, in ways that are hard to compute by hand; a stable-after that
+// suits five members is wrong for fifty. Compute does it, recommends a stable-after and names what is unsafe.
 //
 // # Guarantees
 //

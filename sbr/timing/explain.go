@@ -240,7 +240,7 @@ func (e *explainer) told(and ...Part) []Part {
 func (e *explainer) asking() Part { return Part{Name: "one lease operation", d: e.in.LeaseTimeout} }
 
 // givingUp is what one needs that does not: the decision deadline, the attempt that is under way when it
-// passes, and the one attempt that a member makes which is told to go down but has not tried itself.
+// passes, and the one attempt that a member makes which has a down order but has not tried itself.
 func (e *explainer) givingUp() []Part {
 	return []Part{
 		{Name: "until the decision deadline", d: e.in.LeaseDeadline},
@@ -263,7 +263,7 @@ func (e *explainer) resolved() Step {
 	return s
 }
 
-// bothUp is the headline measure. Anybody may win, so the winner's fastest decision is that of the faster
+// bothUp is the headline measure. Any side may win, so the winner's fastest decision is that of the faster
 // side.
 func (e *explainer) bothUp() Step {
 	d := &e.r.DoubleActive

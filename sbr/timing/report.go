@@ -25,7 +25,7 @@ type Input struct {
 	Lease bool
 	// MinorityDelay is how long the smaller side waits before it asks.
 	MinorityDelay time.Duration
-	// LeaseTimeout bounds one operation, LeaseDeadline the whole attempt to learn the lease's fate.
+	// LeaseTimeout bounds one operation, LeaseDeadline the whole attempt to learn the state of the lease.
 	LeaseTimeout, LeaseDeadline time.Duration
 	// LeaseRetry is the pause between two attempts.
 	LeaseRetry time.Duration
@@ -184,7 +184,7 @@ var sizing = []struct {
 
 // Row is one line of a report for people.
 type Row struct {
-	// Label says what takes so long; one that begins with blanks goes on what the row before it began.
+	// Label says what takes so long; a label that begins with blanks continues the row before it.
 	Label string
 	// Cells are the time, or two: that of the larger half, and that of a lone node.
 	Cells []string

@@ -11,32 +11,32 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Member is one that may own shards.
+// Member is a member that may own shards.
 type Member struct {
-	// ID is the incarnation; it owns. Required, and unique among the members.
+	// ID is the incarnation, the owner of shards. Required, and unique among the members.
 	ID sbr.ID
-	// Name is what is hashed. A node that restarts is another ID under the same name, and so gets its former
-	// shards back.
+	// Name is hashed. A node that restarts is another ID under the same name, and so gets its former shards
+	// back.
 	Name string
 	// Roles are the member's roles, for a Target: zones, sizes. The rule of this package does not look at
 	// them.
 	Roles []string
-	// Leaving says that the member is on its way out: it gets no shards and gives up those it has, before any
+	// Leaving says that the member leaves: it gets no shards and gives up those it has, before any
 	// rebalancing.
 	Leaving bool
-	// Unreachable says that nobody knows whether the member's shards still run: it keeps them and gets no
-	// others. A member that was downed is passed like this until its removal margin is over. While there is
-	// one, nothing is rebalanced.
+	// Unreachable says that it is unknown whether the member's shards still run: the member keeps them and
+	// gets no others. Pass a downed member like this until its removal margin is over. While a member is
+	// unreachable, nothing is rebalanced.
 	Unreachable bool
 }
 
 // Placement is where one shard is. The zero value: it runs nowhere.
 type Placement struct {
-	// Owner is the member that runs the shard, or ran it last. One that is not among the members is gone: the
-	// shard may start elsewhere. Empty: nobody.
+	// Owner is the member that runs the shard, or ran it last. An owner that is not among the members is
+	// gone: the shard may start elsewhere. Empty: none.
 	Owner sbr.ID
-	// To is the member to which the shard is on its way. It counts as being there, and is not moved again
-	// until it has arrived. Empty, or not among the members: it stays where it is.
+	// To is the member that the shard moves to. The shard counts as being there, and is not moved again until
+	// it has arrived. Empty, or not among the members: the shard stays where it is.
 	To sbr.ID
 }
 
@@ -47,7 +47,7 @@ type Reason uint8
 const (
 	// Unowned: the shard runs nowhere.
 	Unowned Reason = iota + 1
-	// OwnerLeaves: its owner is on its way out.
+	// OwnerLeaves: its owner leaves.
 	OwnerLeaves
 	// Preferred: the shard's hash prefers a member that has less than its share.
 	Preferred
@@ -68,7 +68,7 @@ func (r Reason) String() string {
 // Move takes one shard to another member.
 type Move struct {
 	Shard string
-	// From is Placement.Owner: empty, or the ID of somebody who is gone, when the shard runs nowhere.
+	// From is Placement.Owner: empty, or the ID of a member that is gone, when the shard runs nowhere.
 	From sbr.ID
 	// To is a member that is neither leaving nor unreachable.
 	To     sbr.ID
@@ -130,12 +130,11 @@ func mix(x uint64) uint64 {
 type Target func(shards []string, members []Member, owners map[string]sbr.ID) map[string]sbr.ID
 
 // Config says how evenly shards are spread and how many change their place at once. Its zero value is not
-// valid: start from DefaultConfig. It is the coordinator's alone: members with different settings do not
-// quarrel, the newest coordinator's count.
+// valid: start from DefaultConfig. Only the coordinator uses it: if members have different settings, the
+// newest coordinator's count.
 type Config struct {
 	// LoadFactor bounds what one member gets: ceil(LoadFactor × shards / members). 1 is perfect balance and
-	// costs the most moves, 2 bounds hardly anything. From 1 to 1000; what is finer than a thousandth is
-	// rounded.
+	// costs the most moves, 2 bounds hardly anything. From 1 to 1000, rounded to thousandths.
 	LoadFactor float64
 	// MaxMoves is how many shards that run well may be under way to a better place at once. Zero: none, ever;
 	// then a member that joins gets a shard only when another member's are without owner.

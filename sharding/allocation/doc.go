@@ -37,7 +37,7 @@
 //
 // A node that restarts is a new incarnation under its old name: it has the same scores, and so gets the same
 // shards back, with whatever they left on its disk or in its caches. Its old incarnation's shards are unowned
-// all the same, as soon as that one is gone.
+// all the same, as soon as the old incarnation is gone.
 //
 // # Guarantees
 //
@@ -45,23 +45,23 @@
 //     release.
 //   - No move brings a member above its capacity. As long as one member can take shards, there is room for
 //     all that can move.
-//   - It ends. Each move lowers the number of shards that have to be recovered, or else what members have
-//     above their capacity, or else it raises the shard's score. When all have arrived and nothing changes,
-//     there is nothing left to move, for a later coordinator neither.
-//   - What comes after the first moves of a plan is the same, however many of them are begun at once: the
-//     limits change how long it takes, not where the shards end up, unless members change meanwhile.
+//   - The moves end. Each move lowers the number of shards that have to be recovered, or else what members
+//     have above their capacity, or else it raises the shard's score. When all have arrived and nothing
+//     changes, there is nothing left to move, for a later coordinator neither.
+//   - The later moves of a plan are the same, however many moves are begun at once: the limits change how
+//     long it takes, not where the shards end up, unless members change meanwhile.
 //   - When one member is gone or leaves, settled shards with their first choice stay; without overflow only
 //     its own shards move.
 //   - When one joins, a settled shard moves to it, away from a member that has more than the new capacity (no
 //     more shards than the excess), or to a member that it prefers and that fell below its share.
-//   - An unreachable member keeps its shards and gets none. While there is one, nothing is rebalanced: a
-//     member that flaps moves nothing.
+//   - An unreachable member keeps its shards and gets none. While a member is unreachable, nothing is
+//     rebalanced: a flapping member moves nothing.
 //   - The load of a type is independent of other types': the type's name is hashed, too.
 //
 // # Non-guarantees
 //
-//   - Where a shard ends up depends on the past, not on the members alone: nobody but the coordinator can
-//     compute it.
+//   - Where a shard ends up depends on the past, not on the members alone: only the coordinator can compute
+//     it.
 //   - The lower bound is soft. A member has less than its share if too few shards prefer it (with 1,000
 //     shards on 20 members about 40 of 50), and the share is zero with fewer shards than members.
 //   - All shards weigh the same, and so do all members, unless Config.Target says where they should be.
@@ -72,9 +72,8 @@
 // # Assumptions
 //
 //   - Member.ID is unique among the members, and an ID never comes back once it was gone.
-//   - Whoever carries out the moves makes sure that a shard has stopped before it starts elsewhere. A member
-//     that is missing among the members counts as stopped; one of which that is not certain is passed as
-//     unreachable.
+//   - The caller makes sure that a shard has stopped before it starts elsewhere. A member that is missing
+//     among the members counts as stopped; pass a member of which that is not certain as unreachable.
 //   - Names are not chosen by an adversary: the hash is no secret.
 //
 // # Sources

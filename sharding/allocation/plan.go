@@ -52,7 +52,7 @@ type work struct {
 	share      int
 	moving     int  // how many shards are on their way by rebalancing,
 	recovering int  // and how many for another reason
-	doubt      bool // somebody is unreachable
+	doubt      bool // a member is unreachable
 	moves      []Move
 }
 

@@ -22,7 +22,7 @@ type KnownTransition struct {
 	// Provoke, when not empty, is a scenario that takes it: chance alone does so in fewer than one run in
 	// 400.
 	Provoke string
-	// Seed is the one to play Provoke with.
+	// Seed is the seed to play Provoke with.
 	Seed uint64
 }
 

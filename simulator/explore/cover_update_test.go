@@ -26,8 +26,8 @@ var (
 )
 
 // rareness: a transition is rare if fewer than one run in so many takes it.
-// TestTransitions_ChanceTakesTheOthers plays ten times as many: that it misses one that is not rare is as
-// likely as one in 20,000, and its seeds are the same in every run.
+// TestTransitions_ChanceTakesTheOthers plays ten times as many runs: it misses a transition that is not rare
+// with a probability of 1 in 20,000. Its seeds are the same in every run.
 const rareness = 400
 
 const listHead = `# What resolvers are known to do in one step, in what scenario files can say: the state before, the event (or a deadline), the state

@@ -6,8 +6,8 @@
 // # Guarantees
 //
 //   - Nothing reads a clock or uses the global random source: the same search finds the same. A walk starts
-//     no goroutine; who wants several cores runs several families at once, which share nothing. Random uses
-//     all cores, and finds the same on one.
+//     no goroutine; to use several cores, run several families at once, which share nothing. Random uses all
+//     cores, and finds the same on one.
 //   - A walk that is complete has seen every interleaving of what it allows. Each state is visited once, by a
 //     hash of 128 bits.
 //
@@ -29,8 +29,8 @@
 //
 // # Non-guarantees
 //
-//   - A walk is about one clean cut. All members of a side notice it at one moment, but for those that
-//     Walk.LateCut lets be late. Nothing heals, nobody joins, leaves or restarts.
+//   - A walk is about one clean cut. All members of a side notice it at one moment, but for members that
+//     Walk.LateCut lets be late. Nothing heals, no member joins, leaves or restarts.
 //   - Messages and the store need no time, but for what is late; there are as many of those as Walk.Lost
 //     says.
 //   - A holder that does not run counts as having been silent for long enough, at once.

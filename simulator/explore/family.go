@@ -22,7 +22,7 @@ type Family struct {
 // FamilyResult is what the walks of a family found.
 type FamilyResult struct {
 	WalkCounts
-	// Walked are the walks that were made, Covered those that another one speaks for.
+	// Walked are the walks that were made, Covered the walks that another walk covers.
 	Walked, Covered int
 	// Complete says that every walk was made or covered, and searched everything.
 	Complete bool
@@ -81,8 +81,8 @@ type walkNotes struct {
 	looks *walkLooks
 }
 
-// walkView is what a member saw when it asked: a digit of four bits for each member, zero for one that it
-// does not know.
+// walkView is what a member saw when it asked: four bits for each member, zero for a member that it does not
+// know.
 type walkView struct {
 	self   uint8
 	digits uint32
@@ -99,7 +99,7 @@ func newWalkNotes(s sbr.Strategy) *walkNotes {
 	return &walkNotes{Strategy: s, asked: make(map[walkView]walkChoice)}
 }
 
-// NeedsLease says what the strategy says.
+// NeedsLease is that of the strategy.
 func (n *walkNotes) NeedsLease() bool { return sbr.NeedsLease(n.Strategy) }
 
 // Decide asks the strategy.
@@ -144,8 +144,8 @@ func (n *walkNotes) sameFor(members int, to []int) bool {
 	return true
 }
 
-// covers reports whether a walk, in which the strategy was asked what n says, has shown what another one
-// would.
+// covers reports whether a walk, in which the strategy was asked what n notes, has shown what another walk
+// would show.
 func (n *walkNotes) covers(walked, other *Walk) bool {
 	if walked.LateCut || walked.Restarts > 0 {
 		return false
@@ -157,8 +157,7 @@ func (n *walkNotes) covers(walked, other *Walk) bool {
 	return n.match(walked, other, make([]int, members), 0, make([]bool, len(other.Sides)))
 }
 
-// match tries every way to send the sides of the one walk, from the g-th on, to those of the other that are
-// free.
+// match tries every way to send the sides of the walk walked, from the g-th on, to the free sides of other.
 func (n *walkNotes) match(walked, other *Walk, to []int, g int, taken []bool) bool {
 	if g == len(walked.Sides) {
 		return n.looks.sameFor(to) && n.sameFor(len(to), to)
@@ -192,10 +191,10 @@ func (o *Walk) noticedAt(side int) time.Duration {
 	return o.Noticed[side]
 }
 
-// walkLooks are the moments of a walk in which it mattered to a resolver in which order the members that it
-// reached stand, and among them were members of other sides: those of a side that has not noticed the cut
-// yet. A resolver looks at that order to know when it is its turn (to decide, to remove, to pass a verdict
-// on), and whether it is one of the first three, who tell their side.
+// walkLooks are the moments of a walk in which the order of the members that a resolver reached mattered to
+// it, and some of these were of other sides: its side has not noticed the cut yet. A resolver looks at that
+// order to know when it is its turn (to decide, to remove, to pass a verdict on), and whether it is one of
+// the first three, who tell their side.
 type walkLooks struct {
 	turn [MaxMembers][256]bool // by member, and what it reached
 	tell [MaxMembers][256]bool
@@ -208,9 +207,9 @@ func (k *walkLooks) ends(w *walker, s *walkState, i int) {
 	}
 }
 
-// waits notes the members whose turn may come while time passes. One that knows of no verdict, has removed
-// nobody and does not race has no turn before its view has been stable for long enough, unless a lease
-// decides: then the first of a side reads it until then.
+// waits notes the members whose turn may come while time passes. A member that knows of no verdict, has
+// removed nobody and does not race has no turn before its view has been stable for long enough, unless a
+// lease decides: then the first of a side reads it until then.
 func (k *walkLooks) waits(w *walker, s *walkState, by time.Duration) {
 	for i := range w.n {
 		if !s.up(i) {

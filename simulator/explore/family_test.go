@@ -57,9 +57,9 @@ func TestFamily_CoveredWalksAreAlike(t *testing.T) {
 	}
 }
 
-// A member that takes one of the other side for one of its own is seen by the order of their addresses, so
-// nothing is covered then: keep-majority is broken in the cut n1 n3 | n2, in which n2 leads whom it takes for
-// its side, and not in n1 n2 | n3.
+// A member that takes a member of the other side for one of its own is seen by the order of their addresses,
+// so nothing is covered then: keep-majority is broken in the cut n1 n3 | n2, in which n2 leads the members
+// that it takes for its side, and not in n1 n2 | n3.
 func TestFamily_NothingIsCoveredWhereMembersNoticeOneByOne(t *testing.T) {
 	e := Exhaustive{Members: 3, Faults: Faults{Lost: 1}, LateCut: true, Resolver: sbr.DefaultConfig(), Strategy: strategies.KeepMajority{}}
 	families, err := e.Plan()

@@ -31,14 +31,14 @@ type Exhaustive struct {
 }
 
 // apart are the distances in time between sides that do not decide at the same moment: one in which a side
-// decides while the race of the one before may be under way, and one after which the winner has given the
+// decides while the race of the side before may be under way, and one after which the winner has given the
 // lease back.
 func apart(c *sbr.Config) []time.Duration {
 	return []time.Duration{2 * time.Second, c.StableAfter + c.LeaseDeadline + c.ReleaseAfter}
 }
 
-// Plan returns the walks, those that may cover each other together. Errors: a number that is out of range,
-// rules that are not valid.
+// Plan returns the walks, joined in families that may cover each other. Errors: a number that is out of
+// range, rules that are not valid.
 func (e Exhaustive) Plan() ([]Family, error) {
 	if err := e.validate(); err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func orders(n int) (all [][]int) {
 		}
 		for l := range slices.Max(levels) {
 			if !slices.Contains(levels, l) {
-				return // nobody comes at that place
+				return // no side comes at that place
 			}
 		}
 		all = append(all, slices.Clone(levels))
@@ -130,8 +130,8 @@ func orders(n int) (all [][]int) {
 	return all
 }
 
-// noticed works out when each side has to notice the cut in order to decide in its place: one that waits
-// before it asks for the lease notices earlier by so much.
+// noticed works out when each side has to notice the cut in order to decide in its place: a side that waits
+// before it asks for the lease notices earlier by that delay.
 func (e Exhaustive) noticed(p Partition, levels []int, by time.Duration) []time.Duration {
 	at := make([]time.Duration, len(p))
 	for g, l := range levels {
@@ -172,9 +172,9 @@ func (e Exhaustive) stores() (all [][]int) {
 	return all
 }
 
-// formOf is what a walk is but for the names: the sizes of the sides, those that decide at one moment joined
-// by "+", one after the other by ">". A side of which some do not reach the store is followed by a mark for
-// each member.
+// formOf is what a walk is but for the names: the sizes of the sides, sides that decide at one moment joined
+// by "+", sides that decide one after the other by ">". A side of which some members do not reach the store
+// is followed by a mark for each member.
 func formOf(p Partition, levels []int, by time.Duration, without []int) string {
 	type side struct {
 		level, size int

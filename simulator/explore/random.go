@@ -137,8 +137,8 @@ func (f *Findings) Failures() []*Failure {
 
 // Failure is one kind of broken promise, with the run of the lowest seed that shows it.
 type Failure struct {
-	// Promise is what was broken, such as S1; "panic" for a run that did not end, "expect" for what a
-	// scenario expected in vain.
+	// Promise is the broken promise, such as S1; "panic" for a run that did not end, "expect" for an
+	// expectation that was not met.
 	Promise string `json:"promise"`
 	// Shape is the text without times, names and numbers. Failures of one promise and one shape are of one
 	// kind.
@@ -148,8 +148,8 @@ type Failure struct {
 	Seed uint64 `json:"seed"`
 	// Runs is how many runs failed in this way.
 	Runs uint64 `json:"runs"`
-	// Scenario is a scenario file that fails in this way when it is played with Seed: the smallest one that
-	// was found, or that of the seed.
+	// Scenario is a scenario file that fails in this way when it is played with Seed: the smallest that was
+	// found, or the scenario of the seed.
 	Scenario string `json:"scenario"`
 	// Steps and Members are how many of them it has.
 	Steps   int `json:"steps"`
@@ -200,8 +200,8 @@ func shapeOf(text string) string {
 }
 
 // Shrink makes the scenario of the failure as small as so many tries allow, and notes its size. It returns
-// the file of the original: that of the failure if it has one, else that of its seed. What does not fail in
-// the same way when it is played alone stays as it is; once ctx is done, what was found so far has to do.
+// the file of the original: that of the failure if it has one, else that of its seed. A scenario that passes
+// or fails differently alone stays as it is. Once ctx is done, Shrink keeps what it has found.
 func (f *Failure) Shrink(ctx context.Context, generate func(seed uint64) *scenario.Scenario, tries int) (original string, err error) {
 	s, err := f.original(generate)
 	if err != nil {

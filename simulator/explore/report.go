@@ -22,7 +22,7 @@ type Report struct {
 	// For is the budget of time, as Go writes durations; 0s for none.
 	For Span `json:"for"`
 	Played
-	// Interrupted says that somebody ended it before its seeds were played and before its time was over.
+	// Interrupted says that the caller ended it before its seeds were played and before its time was over.
 	Interrupted bool `json:"interrupted"`
 	// Elapsed is how long the runs took, as Go writes durations.
 	Elapsed Span `json:"elapsed"`
@@ -35,7 +35,7 @@ type Report struct {
 	// scenario that provokes it.
 	Coverage map[string]uint64 `json:"coverage"`
 	Provoked []string          `json:"provoked"`
-	// Never are the known transitions that were not taken, New those that were taken and are not known.
+	// Never are the known transitions that were not taken, New the unknown ones that were taken.
 	Never []string `json:"never"`
 	New   []string `json:"new"`
 }
@@ -77,8 +77,8 @@ func (r *Report) compare() {
 }
 
 // Provoke plays the scenarios of those rare transitions that chance has not taken. What breaks in them is a
-// failure like any other. One that is not rare is left to chance: that such a scenario takes it as well does
-// not count. Errors: none but a broken build.
+// failure like any other. A transition that is not rare is left to chance: that such a scenario takes it as
+// well does not count. Errors: none but a broken build.
 func (r *Report) Provoke() error {
 	known := KnownTransitions()
 	f, err := known.provoke(r.Never)

@@ -43,15 +43,15 @@ type Faults struct {
 	Lost    int `json:"lost"`
 	Crashes int `json:"crashes"`
 	Pauses  int `json:"pauses"`
-	// Leaves is how often a member says goodbye and ends, Removals how often one is told to remove one that
-	// it cannot reach from its list, which spreads to those that it reaches.
+	// Leaves is how often a member says goodbye and ends, Removals how often a member is told to remove from
+	// its list a member that it cannot reach, which spreads to the members that it reaches.
 	Leaves   int `json:"leaves"`
 	Removals int `json:"removals"`
 	// Forgets is how often the store forgets: the record is deleted, or becomes an earlier one.
 	Forgets int `json:"forgets"`
 	// Restarts is how many members may crash and start anew at once, each of them once: the next life reads
-	// the store, joins its side, knows whom the one before could not reach, and proves that it ended. It
-	// needs at most half of MaxMembers.
+	// the store, joins its side, knows whom the life before could not reach, and proves that that has ended.
+	// It needs at most half of MaxMembers.
 	Restarts int `json:"restarts"`
 }
 
@@ -61,7 +61,7 @@ type (
 	// WalkResult is what a walk found.
 	WalkResult = walk.Report
 	// Violation is a broken promise and the way to it. The promises are S1, S2, S4, L1, L3 and F1, as in the
-	// design; chain: the rules of verdicts; stable: nobody decides before its view was stable.
+	// design; chain: the rules of verdicts; stable: no member decides before its view was stable.
 	Violation = walk.Violation
 )
 

@@ -123,10 +123,10 @@ func (w *walker) checkRest(s *walkState) {
 }
 
 // excused reports whether faults explain that nobody is up: of the survivors of the last verdict (before one
-// was written: of all), those that reach the store crashed; or there was only one of them, because others of
-// its side never reach the store, and it could not hear that it had won before they gave the side up.
+// was written: of all), those that reach the store crashed; or there was only one, because others of its side
+// never reach the store, and it could not hear that it had won before they gave the side up.
 func (w *walker) excused(s *walkState) bool {
-	able := w.access & (1<<w.first - 1) // who starts late is not promised anything
+	able := w.access & (1<<w.first - 1) // a late starter is not promised anything
 	if s.record.verdict.token > 0 {
 		able &= s.record.verdict.survivors
 	}
@@ -136,7 +136,7 @@ func (w *walker) excused(s *walkState) bool {
 
 func (w *walker) broken(s *walkState, x *wrong) { w.search.Broken(s, x.promise, x.text) }
 
-// Standing says who is up and what the store holds.
+// Standing says which members are up and what the store holds.
 func (w *walker) Standing(s *walkState) string {
 	var up []string
 	for i := range w.n {

@@ -15,7 +15,7 @@ import (
 // those that are large. So a state is a few numbers, and whatever happened once in some state need not be
 // worked out again in another.
 
-// walkVerdict is a verdict. Who wrote it and why decide nothing.
+// walkVerdict is a verdict, without its writer and reason: these decide nothing.
 type walkVerdict struct {
 	token           uint16 // zero: none
 	partial         bool
@@ -38,7 +38,7 @@ type walkRecord struct {
 	holder  int8 // its number plus one; zero: nobody
 	token   uint16
 	verdict walkVerdict
-	left    uint8 // who is recorded to have left since
+	left    uint8 // the members recorded to have left since
 }
 
 func (r walkRecord) record() sbr.Record {
@@ -93,7 +93,7 @@ type walkEvent struct {
 	who  int8
 	flag uint8
 	mask uint8
-	// suspects are those that the sender cannot reach.
+	// suspects are the members that the sender cannot reach.
 	suspects uint8
 	base     uint16
 	record   walkRecord
@@ -310,7 +310,7 @@ func (e walkEvent) String() string {
 	}
 }
 
-// String says who stays and who goes.
+// String says which members stay and which go.
 func (v walkVerdict) String() string {
 	text := "survivors " + names(v.survivors) + ", down " + names(v.down)
 	if v.partial {

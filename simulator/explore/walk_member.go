@@ -39,11 +39,11 @@ type walkLocal struct {
 	last    uint64        // the number of its newest attempt
 	due     time.Duration // how long until its next deadline
 	busy    bool          // it is not simply up
-	suspect bool          // somebody is unreachable
+	suspect bool          // a member is unreachable
 	racing  bool          // it races for the lease
-	out     uint8         // whom it keeps out
+	out     uint8         // the members that it keeps out
 	reach   uint8         // the others that it reaches, downed ones included
-	failed  uint8         // those that it lists and cannot reach
+	failed  uint8         // the members that it lists and cannot reach
 	verdict walkVerdict   // the newest it knows
 	wrong   *wrong        // a promise that this state breaks
 	unrest  walkUnrest
@@ -204,7 +204,7 @@ func (m *walkMember) run(r *sbr.Resolver, l *walkLocal, event uint32, age uint16
 		c.carry(r.Step(l.at, sbr.MemberSeen{Member: m}))
 		c.carry(r.Step(l.at, e.event(0)))
 	case walkUnlisted:
-		if o, ok := r.Member(walkID(int(e.who))); ok && o.Unreachable && !o.Unlisted { // one that answers refutes it
+		if o, ok := r.Member(walkID(int(e.who))); ok && o.Unreachable && !o.Unlisted { // an answer refutes it
 			c.carry(r.Step(l.at, e.event(0)))
 		}
 	default:

@@ -113,7 +113,7 @@ func (w *walker) deeds(all []walk.Move, s *walkState, i int) []walk.Move {
 	return all
 }
 
-// cutSight is the place of the first packet on time in which a member notices somebody on the other side; -1
+// cutSight is the place of the first packet on time in which a member notices a member on the other side; -1
 // if there is none.
 func (w *walker) cutSight(s *walkState) int {
 	for k, p := range s.flying {
@@ -134,8 +134,8 @@ func (w *walker) cutMoves(all []walk.Move, s *walkState, k int) []walk.Move {
 	return all
 }
 
-// lateMoves says which packets may be late from now on. One that is not late may still arrive at any time
-// before the clock moves, so it is enough to say that it is late when nothing else keeps the clock from
+// lateMoves says which packets may be late from now on. A packet that is not late may still arrive at any
+// time before the clock moves, so it is enough to say that it is late when nothing else keeps the clock from
 // moving.
 func (w *walker) lateMoves(all []walk.Move, s *walkState, waiting int) []walk.Move {
 	if s.Lost == 0 || waiting > s.Lost && !w.plain {

@@ -125,7 +125,7 @@ func (w *walker) stop(s *walkState, i int) {
 		case p.member() != i:
 			kept = append(kept, p)
 		case w.events.all[p.event()].request():
-			kept = append(kept, p&^(0xffff<<32)) // nobody waits for an answer
+			kept = append(kept, p&^(0xffff<<32)) // no member waits for an answer
 		}
 	}
 	s.flying = kept
@@ -218,7 +218,7 @@ func (w *walker) write(s *walkState, i int, e *walkEvent) {
 	w.changed(s)
 }
 
-// changed lets those that watch the record see it.
+// changed lets the members that watch the record see it.
 func (w *walker) changed(s *walkState) {
 	if !w.Watch {
 		return
@@ -231,8 +231,8 @@ func (w *walker) changed(s *walkState) {
 	}
 }
 
-// mateOf reports whether there is somebody of the side whom a new life of member i can join: one that the
-// last verdict does not leave out.
+// mateOf reports whether the side has a member that a new life of member i can join: the last verdict does
+// not leave it out.
 func (w *walker) mateOf(s *walkState, i int) bool {
 	last := s.record.verdict.verdict()
 	for j := range w.n {
@@ -243,7 +243,7 @@ func (w *walker) mateOf(s *walkState, i int) bool {
 	return false
 }
 
-// restart ends member i and starts its next life: that has read the store, and knows whom the one before
+// restart ends member i and starts its next life, which has read the store, and knows whom the life before
 // could not reach. The others of the side meet it, which may come late like any other message.
 func (w *walker) restart(s *walkState, i int) {
 	k := w.first + i
@@ -278,8 +278,8 @@ func (w *walker) restart(s *walkState, i int) {
 	w.follow(s, k, &t)
 }
 
-// listed reports whether a new life of the side hears of member j, which another one of the side lists as
-// alive. One on the other side is noticed later, as the others have or will.
+// listed reports whether a new life of the side hears of member j, which another member of the side lists as
+// alive. A member of the other side is noticed later, as the others have or will.
 func (w *walker) listed(s *walkState, k, j int) bool {
 	if w.mates[k]>>j&1 != 0 {
 		return s.up(j)
@@ -308,8 +308,8 @@ func (w *walker) forget(s *walkState, token int) {
 	w.changed(s)
 }
 
-// overwrites notes a verdict that is written. One that stands in the place of a verdict that the store has
-// forgotten, while no survivor who knew that could tell the store, is what S1 excepts.
+// overwrites notes a verdict that is written. S1 excepts a verdict that replaces a forgotten one, if no
+// survivor who knew the forgotten verdict could tell the store.
 func (w *walker) overwrites(s *walkState, v walkVerdict) {
 	if w.Forgets == 0 {
 		return

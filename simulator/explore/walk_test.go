@@ -95,7 +95,7 @@ func TestWalk_ReductionLosesNothing(t *testing.T) {
 }
 
 // Two resolvers with equal encodings behave alike: along chance paths, a resolver with a history of its own
-// does, at every step, what was worked out with the one that came first.
+// does, at every step, what was worked out with the resolver that came first.
 func TestWalk_EqualEncodingsBehaveAlike(t *testing.T) {
 	for name, o := range smallWalks() {
 		t.Run(name, func(t *testing.T) {

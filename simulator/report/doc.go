@@ -17,8 +17,8 @@
 //
 //   - The page asks for nothing: no font, no script, no picture from anywhere. Its content security policy
 //     forbids it.
-//   - Names and texts come from files that anybody may have written; they are text on the page, never markup
-//     or script.
+//   - Names and texts come from files that any author may have written; they are text on the page, never
+//     markup or script.
 //   - Nothing on the page depends on colour alone.
 //   - The same runs give the same bytes.
 //   - Every run is counted; what there is no room for is said.

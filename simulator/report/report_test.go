@@ -74,7 +74,7 @@ func TestWrite_HasTheRunAsJSONHasIt(t *testing.T) {
 	require.Less(t, len(page), 200_000)
 }
 
-// Names come from files that anybody may have written: none of them leaves the data.
+// Names come from files that any author may have written: none of them leaves the data.
 func TestWrite_HostileNamesAreText(t *testing.T) {
 	calm, _ := written(t, recorded(t, 1))
 	for _, name := range []string{"</script><script>alert(1)</script>", "<!--", "]]>", "{{script}}", "{{runs}}", "\u2028\u2029", `"\`} {

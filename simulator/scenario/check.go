@@ -24,7 +24,7 @@ const (
 	minLeaseTime = 10 * time.Millisecond
 )
 
-// none is the lease-holder when nobody holds it.
+// none is the lease-holder when the lease is free.
 const none = "none"
 
 // checker collects problems.

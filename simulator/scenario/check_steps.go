@@ -141,7 +141,7 @@ func (c *checker) lasting(path string, t Time) {
 	}
 }
 
-// nonempty checks a list of names and zones that must name somebody.
+// nonempty checks a list of names and zones that must name at least one node.
 func (c *checker) nonempty(path string, list []string) {
 	if len(list) == 0 {
 		c.Add(path, "is empty: leave it out, or name somebody")
@@ -261,7 +261,7 @@ func (c *checker) clock(path string, cl *Clock) {
 	}
 }
 
-// joins checks that whoever joins was not there.
+// joins checks that a node that joins was not there.
 func (c *checker) joins() {
 	joined := make(map[string]int)
 	for i := range c.s.Steps {

@@ -126,7 +126,7 @@ func special(v reflect.Value) *yaml.Node {
 	return nil
 }
 
-// timeOr is a time, or the word of one that has one.
+// timeOr is a time, or its word if it has one.
 func timeOr(d time.Duration, named bool, name fmt.Stringer) *yaml.Node {
 	if named {
 		return word(name.String())

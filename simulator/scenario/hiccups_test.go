@@ -18,7 +18,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
-// hiccups are what passes by itself: nobody need go down. Each writes the rest of a file about n members.
+// hiccups are what passes by itself: no member need go down. Each writes the rest of a file about n members.
 var hiccups = []struct {
 	name  string
 	write func(b *strings.Builder, n int, r *rand.Rand)
@@ -66,9 +66,9 @@ func hiccup(t *testing.T, kind, n int, seed uint64, stableAfter string) *scenari
 	return s
 }
 
-// With the default a hiccup downs nobody who need not go down; beside it stable-after: auto, which is faster.
-// SBR_HICCUPS=N plays N runs, of all hiccups in turn, for each size of SBR_HICCUP_SIZES (5); -v shows the
-// table, beside it the resolution of a clean cut.
+// With the default a hiccup downs no member that need not go down; beside it stable-after: auto, which is
+// faster. SBR_HICCUPS=N plays N runs, of all hiccups in turn, for each size of SBR_HICCUP_SIZES (5); -v shows
+// the table, beside it the resolution of a clean cut.
 func TestHiccups_TheDefaultDownsNobody(t *testing.T) {
 	runs, sizes := 50, []int{5}
 	_, _ = fmt.Sscan(os.Getenv("SBR_HICCUPS"), &runs)
@@ -100,7 +100,7 @@ func TestHiccups_TheDefaultDownsNobody(t *testing.T) {
 	}
 }
 
-// playHiccups counts, for each hiccup, the runs that downed somebody.
+// playHiccups counts, for each hiccup, the runs that downed a member.
 func playHiccups(t *testing.T, n, runs int, stableAfter string) []int {
 	t.Helper()
 	needless := make([]int, len(hiccups))

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// maxWatched is the largest cluster in which everybody's view of everybody is recorded, and in a larger one
-// the number of nodes whose view of all is.
+// maxWatched is the largest cluster in which every member's view of all is recorded, and in a larger one the
+// number of nodes whose view of all is.
 const maxWatched = 64
 
 // watched are the nodes, by index, whose views are recorded; nil for all.

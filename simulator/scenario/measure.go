@@ -17,7 +17,7 @@ type Measures struct {
 	// end.
 	BothSides, Nobody bool
 	// DoubleActive is how long two sides were up after their partition was decided, NobodyActive how long
-	// nobody was; only of Run and Measure, as is BothSides.
+	// none was; only of Run and Measure, as is BothSides.
 	DoubleActive, NobodyActive time.Duration
 	// Resolved is the time from the last step that cut something to the resolution, if Settled.
 	Resolved time.Duration
@@ -30,7 +30,7 @@ type Compared struct {
 	// Scenario is empty for all scenarios together.
 	Scenario string `json:"scenario"`
 	Runs     int    `json:"runs"`
-	// BothSides and Nobody are runs in which at the end both sides, or nobody, were up; Unresolved those in
+	// BothSides and Nobody are runs in which at the end both sides, or none, were up; Unresolved those in
 	// which something was left to be decided.
 	BothSides  int `json:"both-survived"`
 	Nobody     int `json:"nobody-survived"`

@@ -45,8 +45,8 @@ func (s *Scenario) names() *names {
 			}
 		}
 	}
-	// A node that comes back under another name is the same machine. A name that somebody has already stays
-	// that one's.
+	// A node that comes back under another name is the same machine. A name that a node has already stays
+	// with that node.
 	for i := range s.Steps {
 		if st := &s.Steps[i]; st.As != nil && st.Restart != nil {
 			if _, taken := n.index[*st.As]; !taken {

@@ -243,8 +243,8 @@ func (s *Scenario) Over() (t time.Duration) {
 }
 
 // Disturbed is the time of the last step that cut something; without one, of the last that crashed, paused or
-// downed somebody. It is what ResolvedWithin counts from; ok is false if there is no such step. Of a scenario
-// with ranges it needs what a run has Drawn.
+// downed a member. ResolvedWithin counts from it; ok is false if there is no such step. Of a scenario with
+// ranges it needs what a run has Drawn.
 func (s *Scenario) Disturbed() (at time.Duration, ok bool) {
 	last := func(does func(st *Step) bool) {
 		for i := range s.Steps {

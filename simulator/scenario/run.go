@@ -50,7 +50,7 @@ type Result struct {
 	Broken   []Violation `json:"-"`
 	Unmet    []string    `json:"-"`
 	Measures Measures    `json:"-"`
-	// Coverage is the one that was given to the run; nil without.
+	// Coverage is what the run was given as its coverage; nil without.
 	Coverage *Coverage `json:"-"`
 }
 
@@ -69,8 +69,8 @@ type (
 	Violation = world.Violation
 )
 
-// Prepared is a scenario that was checked, and worked out as far as that does not depend on the seed: for who
-// plays it more than once. The scenario must not be changed any more. Any number of goroutines may play it at
+// Prepared is a scenario that was checked, and worked out as far as that does not depend on the seed, to be
+// played more than once. The scenario must not be changed any more. Any number of goroutines may play it at
 // the same time.
 type Prepared struct {
 	s       *Scenario
@@ -90,13 +90,13 @@ func Prepare(s *Scenario) (*Prepared, error) {
 	return &Prepared{s: s, options: o, names: s.names()}, nil
 }
 
-// Run plays a scenario and records it; one that does not validate fails with its problems, and one that
-// panics with that. The seed decides everything that is left to chance. In a cluster of more than 64 nodes
-// the history has the views of a few nodes of each kind: those that all steps treat alike.
+// Run plays a scenario and records it. A scenario that does not validate fails with its problems, a run that
+// panics with the panic. The seed decides everything that is left to chance. In a cluster of more than 64
+// nodes the history has the views of a few nodes of each kind: nodes that all steps treat alike.
 func Run(s *Scenario, seed uint64) Result { return s.played(seed, (*Prepared).Run) }
 
-// Judge is Run without Events, History and what is measured, and several times as fast. Who judges many runs
-// of one scenario prepares it first.
+// Judge is Run without Events, History and what is measured, and several times as fast. To judge many runs of
+// one scenario, prepare it first.
 func Judge(s *Scenario, seed uint64) Result { return s.played(seed, (*Prepared).Judge) }
 
 // Cover is Judge, and counts in c the transitions that resolvers take. The run is the same.
@@ -240,7 +240,7 @@ func same(a, b []string) bool {
 // Panicked begins the failure of a run that did not come to its end.
 const Panicked = "internal error: the run panicked"
 
-// Caught plays a run. One that panics is a failed run that names its seed, not the end of all others.
+// Caught plays a run. A run that panics is a failed run that names its seed; the others go on.
 func Caught(name string, seed uint64, play func() Result) (r Result) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -129,7 +129,7 @@ func TestRun_ClockRateTakesEffectAtOnce(t *testing.T) {
 	require.Equal(t, []string{"n2"}, slow.Survivors, "n1 takes twice as long to find its view stable")
 }
 
-// A skewed wall clock makes whoever starts by it older than it is.
+// A skewed wall clock makes a member that starts by it older than it is.
 func TestRun_SkewDecidesWhoIsOldest(t *testing.T) {
 	text := func(skew string) string {
 		return fmt.Sprintf(`

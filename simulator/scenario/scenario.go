@@ -122,8 +122,7 @@ type Expect struct {
 	// LeaseHolder is the name of the node that holds the lease, or none.
 	LeaseHolder *string `yaml:"lease-holder"`
 	// ResolvedWithin bounds the time from the last step that cut something (without one: that crashed, paused
-	// or downed somebody) until everybody who was still up was at work and reached all the others it believed
-	// in.
+	// or downed a member) until every member still up was at work and reached all the others it believed in.
 	ResolvedWithin *time.Duration `yaml:"resolved-within"`
 	// Decisions are the last decisions that these nodes made.
 	Decisions map[string]string `yaml:"decisions"`

@@ -43,8 +43,8 @@ func TestSettings_StayUnderAVariant(t *testing.T) {
 	require.EqualValues(t, 9*time.Second, v.Cluster.Rules("n5").StableAfter)
 }
 
-// A member decides by its own rules, also one that joins, and each member says whose configuration is another
-// one.
+// A member decides by its own rules, also a member that joins, and each member says whose configuration
+// differs.
 func TestSettings_AreThoseOfTheirMember(t *testing.T) {
 	s := parse(t, `
 cluster:

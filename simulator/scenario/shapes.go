@@ -57,20 +57,20 @@ var faultKinds = []string{faultDown, faultLoseRequests, faultLoseResponses, faul
 // StoreFault is what a lease-store step does: a Kind that is one word, or a Change with a time.
 type StoreFault struct {
 	// Kind is down (nothing gets through), lose-requests or lose-responses (all vanish on the way there, or
-	// back), conflict (somebody else touches the record before each write), or forget (the record is
+	// back), conflict (another client touches the record before each write), or forget (the record is
 	// deleted).
 	Kind   string
 	Change StoreChange
 }
 
-// StoreChange is a store that needs so much longer for each answer, or one that becomes what it was at that
-// time of the run.
+// StoreChange is a store that needs so much longer for each answer, or that becomes what it was at that time
+// of the run.
 type StoreChange struct {
 	Slow    *time.Duration `yaml:"slow"`
 	Restore *time.Duration `yaml:"restore"`
 }
 
-// forgets reports whether the store itself changes, and not somebody's way to it.
+// forgets reports whether the store itself changes, and not a member's way to it.
 func (f *StoreFault) forgets() bool {
 	return f.Kind == faultForget || f.Kind == "" && f.Change.Restore != nil
 }

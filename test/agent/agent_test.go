@@ -25,7 +25,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Three nodes find each other, are ready, and leave in peace: nobody calls the one that left unreachable.
+// Three nodes find each other, are ready, and leave in peace: no node calls a node that left unreachable.
 func TestRun_NodesMeetAndLeave(t *testing.T) {
 	home(t)
 	n1 := start(t, own("n1", nil, ""))
@@ -52,7 +52,7 @@ func TestRun_NodesMeetAndLeave(t *testing.T) {
 	require.Empty(t, n1.view().Unreachable)
 }
 
-// A node is not ready before it has found one of those that it shall join, nor before min-members are there.
+// A node is not ready before it has found a node that it shall join, nor before min-members are there.
 func TestRun_NotReadyAlone(t *testing.T) {
 	home(t)
 	lonely := start(t, "system: payments\nserf: {node: n1, bind: '127.0.0.1:0', join: ['127.0.0.1:1'], profile: local}\nhttp: {listen: '127.0.0.1:0'}")
@@ -69,7 +69,7 @@ func TestRun_NotReadyAlone(t *testing.T) {
 	require.Equal(t, http.StatusOK, code, "waiting is no reason to be started again")
 }
 
-// A node ends at once although it joins somebody who does not answer: one that is downed in a partition does.
+// A node ends at once although it joins a silent address, as a downed node in a partition does.
 func TestRun_EndsWhileItJoins(t *testing.T) {
 	home(t)
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
@@ -88,8 +88,8 @@ func TestRun_EndsWhileItJoins(t *testing.T) {
 	require.Less(t, time.Since(asked), 8*time.Second, "it waits for no answer: that takes ten seconds")
 }
 
-// The gossip key was changed on one side of a cut: those who wait on the other one are told why they find
-// nobody, and not that all are gone.
+// The gossip key was changed on one side of a cut: the nodes that wait on the other side are told why they
+// find nobody, and not that all are gone.
 func TestRun_AnotherGossipKey(t *testing.T) {
 	dir := home(t)
 	key := func(c byte) string { return base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{c}, 32)) }

@@ -39,8 +39,8 @@ func home(t *testing.T) string {
 	return dir
 }
 
-// parse reads a configuration. One that says nothing of the lease keeps it in a file in the test's state
-// directory.
+// parse reads a configuration. A configuration that says nothing of the lease keeps it in a file in the
+// test's state directory.
 func parse(t *testing.T, yaml string) *config.File {
 	t.Helper()
 	if !strings.Contains(yaml, "lease: ") {

@@ -109,7 +109,7 @@ func TestRun_WaitsForWhatIsOutside(t *testing.T) {
 	}
 }
 
-// Without its page an agent does not go on: most likely another one is here already.
+// An agent does not go on without its page: most likely another agent is here already.
 func TestRun_WaitsForItsPort(t *testing.T) {
 	home(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -139,8 +139,8 @@ func TestRun_WaitsForPortAndFolderBesideAnAgent(t *testing.T) {
 	says("waiting for the Serf agent at 127.0.0.1:1: cannot connect: connection refused")
 }
 
-// B10: an API server that refuses what a member needs (it may be starting, or somebody is mending the rights)
-// is waited for.
+// B10: an API server that refuses what a member needs is waited for: it may be starting, or an administrator
+// may be mending the rights.
 func TestRun_WaitsForRights(t *testing.T) {
 	cluster := kubetest.Shared(t)
 	dir := home(t)

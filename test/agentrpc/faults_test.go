@@ -81,7 +81,7 @@ func TestRestart_LosesNobody(t *testing.T) {
 	})
 }
 
-// Those that nobody can join stay failed, for as long as they are not removed.
+// Members that cannot be joined stay failed, for as long as they are not removed.
 func TestRestart_TheUnreachableStayFailedUntilRemoved(t *testing.T) {
 	serftest.EachFlavour(t, func(t *testing.T, f serftest.Flavour) {
 		agents, s := cluster(t, f, 2)
@@ -283,7 +283,7 @@ func TestLeave_EndsTheAgent(t *testing.T) {
 			}
 		})
 		require.NoError(t, s[1].Leave(bounded(t)))
-		<-leaving // whoever leaves is not a member that lost its agent
+		<-leaving // a leaving member is not one that lost its agent
 		exit, err := agents[1].Wait(bounded(t))
 		require.NoError(t, err)
 		require.Zero(t, exit.Code)

@@ -182,7 +182,7 @@ func packQuery(id uint64, name, payload string) []byte {
 	return packMap(field{"Event", packText("query")}, field{"ID", packNumber(id)}, field{"Name", packText(name)}, field{"Payload", packText(payload)})
 }
 
-// An agent that hangs up instead of an answer has left and ended; one that says nothing may still be there.
+// An agent that hangs up instead of an answer has left and ended; a silent agent may still be there.
 func TestLeave_HangingUpIsTheEnd(t *testing.T) {
 	i := newImpostor(t, streamed())
 	s := open(t, quietOptions(i.listen.Addr().String()))
@@ -195,7 +195,7 @@ func TestLeave_HangingUpIsTheEnd(t *testing.T) {
 	require.NoError(t, s.Leave(bounded(t)))
 }
 
-// A member list in which the agent's own node is missing is nobody's view.
+// A member list without the agent's own node is not current.
 func TestMembers_WithoutItsOwnNode(t *testing.T) {
 	i := newImpostor(t, streamed())
 	s := open(t, quietOptions(i.listen.Addr().String()))
@@ -223,7 +223,7 @@ func TestStream_RecordsOfAnyKind(t *testing.T) {
 	require.True(t, s.current())
 }
 
-// Whom an agent has forgotten by a restart is failed until it lists them again, but those that had left.
+// Members that a restarted agent has forgotten are failed until it lists them again, unless they had left.
 func TestRestart_TheForgottenAreFailed(t *testing.T) {
 	i := newImpostor(t, streamed())
 	i.restart(packMember("n1", "alive"), packMember("n2", "alive"), packMember("n3", "failed"), packMember("n4", "left"))
@@ -251,7 +251,7 @@ func TestStream_Flood(t *testing.T) {
 }
 
 // A flood of questions that applications ask each other takes nothing from the resolver's queries, and what
-// comes on the wrong line is nobody's.
+// comes on the wrong line is dropped.
 func TestStream_FloodOfTheOtherLine(t *testing.T) {
 	const flood, ours = 20_000, 100
 	i := newImpostor(t, streamed(slices.Repeat([][]byte{packQuery(1, wire.MessageQuery, "ours"), packQuery(1, wire.FrameQuery, "astray")}, ours)...))

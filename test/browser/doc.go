@@ -9,9 +9,9 @@
 //		require.Empty(t, page.Problems())
 //	}
 //
-// One Chromium serves all tests of a process; each page is a tab of its own. It is the one that SBR_BROWSER
-// names, else the first of chromium, chromium-browser, google-chrome and google-chrome-stable in PATH.
-// Without one a test fails and says how to get one; with -short it is skipped.
+// One Chromium serves all tests of a process; each page is a tab of its own. The Chromium is the program that
+// SBR_BROWSER names, else the first of chromium, chromium-browser, google-chrome and google-chrome-stable in
+// PATH. Without one a test fails and says how to get one; with -short it is skipped.
 //
 // Guarantees: no host name resolves, so that a page finds no network but 127.0.0.1; every request is recorded
 // all the same. The Chromium ends with the test process.

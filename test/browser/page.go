@@ -64,7 +64,7 @@ func start() {
 type Options struct {
 	// Width and Height are those of the window, in pixels; zero: 1280 by 900.
 	Width, Height int
-	// Dark, Still and Paper emulate a dark system, one that wants little motion, and paper.
+	// Dark, Still and Paper emulate a dark system, a system that wants little motion, and paper.
 	Dark, Still, Paper bool
 	// NoScript switches JavaScript off.
 	NoScript bool

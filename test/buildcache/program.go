@@ -13,15 +13,14 @@ import (
 	"time"
 )
 
-// Program is one that a module of the repository pins.
+// Program is a program that a module of the repository pins.
 type Program struct {
 	name, module, path string
 	tags               string
 	source             string // a file of the module that is the program, where it is none of a dependency
 }
 
-// The programs, by who needs them: the tests of leases, those of Serf's agent, of MongoDB, and those of
-// deploy/.
+// The programs, by the tests that need them: those of leases, of Serf's agent, of MongoDB, and of deploy/.
 var (
 	Etcd      = Program{name: "etcd", module: "test/kube", path: "go.etcd.io/etcd/server/v3"}
 	APIServer = Program{name: "kube-apiserver", module: "test/kube", path: "k8s.io/kubernetes/cmd/kube-apiserver"}

@@ -217,8 +217,8 @@ func pause(b *testing.B, d time.Duration) {
 	}
 }
 
-// takeOver is from a holder's crash until another one holds the lease, over the time-to-live. The medians of
-// five.
+// takeOver is from a holder's crash until another owner holds the lease, over the time-to-live. The medians
+// of five.
 func (t *Target) takeOver(b *testing.B) {
 	settings := lease.Settings{HeartbeatTimeout: ttl, HeartbeatInterval: ttl * 2 / 15, OperationTimeout: time.Second}
 	var took []time.Duration
@@ -246,7 +246,7 @@ func (t *Target) takeOver(b *testing.B) {
 }
 
 // other measures another lock: round trips, latency, and how long after its holder's host vanished another
-// one gets it.
+// owner gets it.
 func (t *Target) other(b *testing.B, open func(*testing.B, string, time.Duration) Lock) {
 	proxy := t.proxied(b)
 	counted, plain := open(b, proxy.Address(), ttl), open(b, t.Address, ttl)

@@ -19,7 +19,7 @@ import (
 
 const kubernetesDir = "kubernetes"
 
-// layers are the kustomizations that somebody may apply.
+// layers are the kustomizations that users may apply.
 var layers = []string{"base/sidecar", "base/node", "overlays/production"}
 
 // render is what `kubectl apply -k` would send, one object each.
@@ -150,8 +150,8 @@ func containers(spec object) (all []object) {
 	return all
 }
 
-// What sbr measures says which pod and which node it comes from: the variables are set before the one that is
-// made of them.
+// What sbr measures says which pod and which node it comes from: the variables are set before the variable
+// that is made of them.
 func TestKubernetes_TelemetryNamesThePod(t *testing.T) {
 	for _, layer := range layers {
 		spec := find(t, render(t, filepath.Join(kubernetesDir, layer)), "StatefulSet").at("spec", "template", "spec").(object)

@@ -213,7 +213,7 @@ func (a *apiServer) roundTrip(b *testing.B) time.Duration {
 	return q.At(0.5)
 }
 
-// first is the first thing of a kind that has happened to anybody; the zero Occurrence if nothing has.
+// first is the first thing of a kind that has happened to any node; the zero Occurrence if nothing has.
 func first(c *clustertest.Cluster, kind string) (first downing.Occurrence) {
 	log := c.Occurred("")
 	if i := slices.IndexFunc(log, func(o downing.Occurrence) bool { return o.Kind == kind }); i >= 0 {

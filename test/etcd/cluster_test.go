@@ -138,7 +138,7 @@ func (c *cluster) client(t testing.TB) *clientv3.Client {
 	return client
 }
 
-// failover stops the leader, and returns when another one leads and answers. Then the stopped one goes on.
+// failover stops the leader, and returns when another member leads and answers. Then the old leader goes on.
 func (c *cluster) failover(t testing.TB, stop, goOn func(leader *member)) {
 	t.Helper()
 	client := c.client(t)

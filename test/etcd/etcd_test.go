@@ -62,8 +62,8 @@ func TestConformance_OneMember(t *testing.T) {
 	})
 }
 
-// The leader is killed, or paused, in the middle: what was answered before is not forgotten. One that goes on
-// after a pause still takes itself for the leader, and has requests waiting.
+// The leader is killed, or paused, in the middle: what was answered before is not forgotten. A leader that
+// goes on after a pause still takes itself for the leader, and has requests waiting.
 func TestConformance_Failover(t *testing.T) {
 	for name, failover := range map[string]func(*cluster, testing.TB){
 		"killed": func(c *cluster, t testing.TB) {
@@ -220,7 +220,7 @@ func TestPreflight(t *testing.T) {
 	require.ErrorContains(t, err, "permission denied")
 }
 
-// What would lose a verdict, or stop the store, is said to who asks.
+// Risks reports what would lose a verdict, or stop the store.
 func TestRisks(t *testing.T) {
 	alone := newCluster(t, 1, "--quota-backend-bytes=16777216")
 	risks, err := alone.store(t, newKey(t)).Risks(t.Context())

@@ -103,7 +103,7 @@ func (c *cell) build() {
 	})
 }
 
-// party is one that nothing strikes.
+// party is a party that no fault strikes.
 func (c *cell) party(name, mark string) *Party {
 	return NewParty(c.T, name, mark, c.direct, settings, slog.New(slog.NewTextHandler(c.log, nil)))
 }

@@ -48,7 +48,7 @@ func (c *cell) overtake() {
 	}
 }
 
-// displace is a process under A's name that gets the lease, whoever holds it, and dies: the holder has A's
+// displace is a process under A's name that gets the lease from any holder, and dies: the holder has A's
 // name, and is not this A.
 func (c *cell) displace() {
 	if c.step == "watch" {

@@ -183,7 +183,7 @@ func newEvent() *event {
 	return &event{ready: NewGate(), outcomes: NewGate(), happened: make(chan struct{}), over: make(chan struct{})}
 }
 
-// leave is for a cell that is over: nobody waits for one that has failed.
+// leave is for a cell that is over: nobody waits for a cell that has failed.
 func (e *event) leave(step string) {
 	e.ready.Arrive(step)
 	e.outcomes.Arrive(step)

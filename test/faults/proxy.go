@@ -109,7 +109,7 @@ func (p *Proxy) Turns() int {
 	return p.turns
 }
 
-// Break resets all connections, or those that are dead only.
+// Break resets all connections, or only dead ones.
 func (p *Proxy) Break(deadOnly bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Pulse tells when the server was slow for everybody. What a cell shows then is not its fault's doing.
+// Pulse tells when the server was slow for all. What a cell shows then is not its fault's doing.
 type Pulse struct {
 	slow    time.Duration
 	mu      sync.Mutex

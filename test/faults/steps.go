@@ -47,8 +47,8 @@ func (c *cell) askAgain(seen lease.Snapshot, mine string) {
 	}
 }
 
-// holding makes A the holder, under token 2, and B a party that has seen it: who has not gets that token
-// again if the record is deleted.
+// holding makes A the holder, under token 2, and B a party that has seen it: a party that has not gets that
+// token again if the record is deleted.
 func (c *cell) holding() {
 	c.takes(c.b)
 	c.gives(c.b)
@@ -60,7 +60,7 @@ func (c *cell) holding() {
 }
 
 // runHeartbeat strikes a holder. It is over when the holder is told of its loss, or when it could hold no
-// more had no later heartbeat been confirmed: well before anybody else may take over. B tries to all the
+// more had no later heartbeat been confirmed: well before another owner may take over. B tries to all the
 // time.
 func (c *cell) runHeartbeat() {
 	c.holding()

@@ -23,7 +23,7 @@ type Row struct {
 	Want   [6]string
 
 	mode  Mode        // what the proxy does
-	deed  func(*cell) // what somebody does right before the request; where it stays, before each write
+	deed  func(*cell) // what another process does right before the request; where it stays, before each write
 	whole bool        // the server's own: see Whole
 }
 

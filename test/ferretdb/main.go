@@ -41,7 +41,7 @@ func main() {
 
 func run(ctx context.Context, listen, data, postgres string) error {
 	inner := filepath.Join(data, "ferretdb.sock")
-	_ = os.Remove(inner) // of one that was killed
+	_ = os.Remove(inner) // of a killed process
 	config := &ferretdb.Config{
 		Listener: ferretdb.ListenerConfig{Unix: inner},
 		Logger:   slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),

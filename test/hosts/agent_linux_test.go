@@ -74,7 +74,7 @@ func TestStockAgent_RestartIsNoEvent(t *testing.T) {
 	}
 }
 
-// All five hosts are restarted one after the other, in good order: nobody is downed, and nobody but the
+// All five hosts are restarted one after the other, in good order: no member is downed, and none but the
 // restarted ends.
 func TestRollingRestart_DownsNobody(t *testing.T) {
 	for _, m := range []mode{besideModule, ownNode} {

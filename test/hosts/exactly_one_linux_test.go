@@ -25,7 +25,7 @@ const (
 	stopTimeout = 2 * time.Second
 	// movesWithin bounds how long it takes to run again after a fault, on a busy machine.
 	movesWithin = 90 * time.Second
-	// promptly bounds a planned hand-over on a busy machine; the goal, on one that is not, is 200 ms.
+	// promptly bounds a planned hand-over on a busy machine; the goal, on any other machine, is 200 ms.
 	promptly = 2 * time.Second
 )
 

@@ -63,7 +63,7 @@ func newService(t *testing.T, hosts ...string) *service {
 	return s
 }
 
-// start starts a member, which joins those that run.
+// start starts a member, which joins the running ones.
 func (s *service) start(name string) {
 	s.t.Helper()
 	h := s.lab.Host(name)
@@ -81,7 +81,7 @@ func (s *service) start(name string) {
 	p, err := h.Start(process.Command{Name: "shards", Program: s.program, Args: args})
 	require.NoError(s.t, err)
 	s.running[name] = p
-	// Who joins while another starts finds nobody there.
+	// A member that joins while another starts finds nobody there.
 	require.Eventually(s.t, func() bool {
 		_, err := s.table(name)
 		return err == nil
@@ -126,7 +126,7 @@ func (s *service) table(name string) (sharding.Table, error) {
 	return tables[0], nil
 }
 
-// settled returns who runs which shard, once every member knows that all of them run, evenly spread.
+// settled returns the owner of each shard, once every member knows that all of them run, evenly spread.
 func (s *service) settled() (owner map[string]string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
@@ -247,9 +247,9 @@ func slowest(all []answer) time.Duration {
 	return last.took.Round(time.Millisecond)
 }
 
-// 64 shards on three hosts get 200 requests a second from a fourth one. A member that stops as planned and
-// comes back costs no request, one that is killed only requests for its own shards, and the whole service
-// stops at once.
+// 64 shards on three hosts get 200 requests a second from a fourth host. A member that stops as planned and
+// comes back costs no request, a killed member only requests for its own shards, and the whole service stops
+// at once.
 func TestExample_ShardsUnderLoad(t *testing.T) {
 	needsRoot(t)
 	s := newService(t, "n1", "n2", "n3")

@@ -10,11 +10,11 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 )
 
-// staying is Fast for clusters in which whoever ends stays ended.
+// staying is Fast for clusters in which an ended process stays ended.
 func staying() cluster.Options { return cluster.Options{Settings: cluster.Fast()} }
 
 // Reachability that is not a clean cut: Serf sees little or nothing of it, own probes do. The largest group
-// stays, and never do two stay that miss each other.
+// stays, and never do two members stay that miss each other.
 func TestUncleanCuts_TheLargestGroupStays(t *testing.T) {
 	oneLink := [][]string{{"n1", "n2", "n3", "n5"}}
 	bridge := func(r *rig) error { return r.lab.Partition([]string{"n1", "n2", "n3"}, []string{"n3", "n4", "n5"}) }
@@ -42,7 +42,7 @@ func TestUncleanCuts_TheLargestGroupStays(t *testing.T) {
 	}
 }
 
-// A cut that comes and goes faster than stable-after decides nothing; the last one that stays is resolved.
+// A cut that comes and goes faster than stable-after decides nothing; the last cut stays and is resolved.
 func TestFlapping_IsResolvedOnceItStays(t *testing.T) {
 	t.Parallel()
 	o := staying()
@@ -73,7 +73,7 @@ func TestLoss_DownsNobodyAndHidesNothing(t *testing.T) {
 	r.verify()
 }
 
-// Who cannot ask the lease store does not win; if nobody can, nobody stays.
+// A member that cannot ask the lease store does not win; if no member can, none stays.
 func TestStore_CutOffFromSome(t *testing.T) {
 	sides := [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}}
 	for _, tc := range []struct {
@@ -105,8 +105,8 @@ func TestStore_CutOffFromSome(t *testing.T) {
 	}
 }
 
-// The API server and etcd crash in the middle of the race and come back: one side wins in the end, whoever
-// was told what before.
+// The API server and etcd crash in the middle of the race and come back: one side wins in the end, whatever
+// the members were told before.
 func TestStore_CrashesInTheRace(t *testing.T) {
 	for _, tc := range []struct {
 		name  string

@@ -200,7 +200,7 @@ func (r *rig) waitWhole(d time.Duration, names ...string) {
 	require.NoError(r.t, r.WaitWhole(r.within(d), names...))
 }
 
-// waitOneSide returns who is up once that is one side, or nobody.
+// waitOneSide returns the members that are up once they are one side, or none is up.
 func (r *rig) waitOneSide(d time.Duration) []string {
 	r.t.Helper()
 	up, err := r.WaitOneSide(r.within(d))
@@ -227,7 +227,7 @@ func (r *rig) incarnations() map[string]string {
 	return all
 }
 
-// downed are the names of those that were downed, each once.
+// downed are the names of the members that were downed, each once.
 func (r *rig) downed() []string {
 	r.t.Helper()
 	downs, err := r.Downs()

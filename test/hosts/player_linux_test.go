@@ -61,8 +61,8 @@ func play(t *testing.T, s *scenario.Scenario, m mode) []string {
 	if s.Cluster.SplitBrainResolver.ActiveStrategy == "keep-oldest" {
 		o.Stagger = 1100 * time.Millisecond // ages are whole seconds
 	}
-	// In the model a node that is started in a cut finds nobody whom the verdict leaves in, and waits. Hosts
-	// find each other, and are a cluster unless they are too few for one.
+	// In the model a node that is started in a cut finds no member that the verdict leaves in, and waits.
+	// Hosts find each other, and are a cluster unless they are too few for one.
 	o.Settings = o.Settings.With("min-members", max(s.Cluster.SplitBrainResolver.MinMembers, start/2+1))
 	p.rig = newRig(t, m, o)
 	defer p.end()
@@ -275,7 +275,7 @@ func (p *player) unmet() (failures []string) {
 	return failures
 }
 
-// standing are those that run and were not downed, and those that were; late says who is still at it.
+// standing are the nodes that run and were not downed, and the downed ones; late says who is still at it.
 func (p *player) standing() (up, down []string, late string) {
 	for _, m := range p.Members() {
 		name := m.Host.Name()
@@ -315,7 +315,7 @@ func (p *player) unresolved() string {
 	return ""
 }
 
-// holder is the name of who holds the lease, or none.
+// holder is the name of the holder of the lease, or none.
 func (p *player) holder() string {
 	entries := p.Chain().Entries()
 	if len(entries) == 0 || entries[len(entries)-1].Holder == "" {

@@ -11,7 +11,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// waitState waits until somebody is in that state.
+// waitState waits until a member is in that state.
 func (r *rig) waitState(state sbr.State, d time.Duration) error {
 	ctx := r.within(d)
 	for {
@@ -89,7 +89,7 @@ func TestKill_ComesBackUnderTheSameName(t *testing.T) {
 	}
 }
 
-// A host whose processes crash and are back a second later is a member again, and nobody else goes down.
+// A host whose processes crash and are back a second later is a member again, and no other goes down.
 func TestRestart_WithinASecond(t *testing.T) {
 	for _, m := range allModes {
 		t.Run(m.name, func(t *testing.T) {

@@ -49,7 +49,7 @@ func newSharded(t *testing.T, g cluster.Guard) *sharded {
 	return s
 }
 
-// settled waits until every shard runs and returns where the coordinator is, and who runs what.
+// settled waits until every shard runs and returns where the coordinator is, and the owners of the shards.
 func (s *sharded) settled() (coordinator string, on map[string]string) {
 	s.t.Helper()
 	coordinator, seen, err := s.WaitShards(s.within(settlesWithin))
@@ -70,7 +70,7 @@ func (s *sharded) mark(what string) time.Duration {
 	return at
 }
 
-// work waits for accepted work on every shard later than after, by nobody on these hosts.
+// work waits for accepted work on every shard later than after, by members on other hosts than these.
 func (s *sharded) work(after time.Duration, notOn ...string) {
 	s.t.Helper()
 	for _, resource := range s.resources {
@@ -95,7 +95,7 @@ func (s *sharded) report() ledger.Report {
 	require.NoError(s.t, r.WriteText(&text))
 	s.t.Logf("the ledger:\n%s", &text)
 	require.True(s.t, r.Clean(), "in order of tokens, and each token one run's")
-	// Who was downed has a while to end.
+	// A downed member has a while to end.
 	require.Eventually(s.t, func() bool { return s.Verify() == nil }, endsWithin, time.Second, "%v", s.Verify())
 	return r
 }

@@ -17,7 +17,7 @@ import (
 const (
 	// wholeAgain is how long a cluster may take to be whole once everything outside of it is repaired.
 	wholeAgain = 60 * time.Second
-	// troubled is how long a state lasts that nobody can resolve: every deadline is over then.
+	// troubled is how long an unresolvable state lasts: every deadline is over then.
 	troubled = 30 * time.Second
 )
 
@@ -160,7 +160,7 @@ func tokenExpired(r *rig) []string {
 	return r.cutWithout(r.Account().RenewToken)
 }
 
-// cutWithout cuts and heals the network while the store refuses everybody, and repairs the store then.
+// cutWithout cuts and heals the network while the store refuses all, and repairs the store then.
 func (r *rig) cutWithout(repair func(ctx context.Context) error) []string {
 	r.t.Helper()
 	require.NoError(r.t, r.lab.Partition(islandSides...))
@@ -196,7 +196,7 @@ func scaledIn(r *rig) []string {
 	return rest
 }
 
-// newNames: after a verdict all five leave in peace, and five that nobody knows start on other hosts.
+// newNames: after a verdict all five leave in peace, and five unknown members start on other hosts.
 func newNames(r *rig) []string {
 	r.decided()
 	for _, name := range five {
@@ -209,8 +209,8 @@ func newNames(r *rig) []string {
 	return newcomers
 }
 
-// newNamesAfterACrash: everything is lost at once, and five that nobody knows start on other hosts. They
-// wait, and say what to do: one of them is started with --bootstrap and the number of the verdict.
+// newNamesAfterACrash: everything is lost at once, and five unknown members start on other hosts. They wait,
+// and say what to do: one of them is started with --bootstrap and the number of the verdict.
 func newNamesAfterACrash(r *rig) []string {
 	r.decided()
 	r.crash(five...)

@@ -143,8 +143,8 @@ func TestScenarios(t *testing.T) {
 	}
 }
 
-// playTwoOfThree plays a file; if its expectations are not met, twice more, and then both must. Who comes
-// first, and how long it takes, is up to chance. Promises are not: they hold in every play.
+// playTwoOfThree plays a file; if its expectations are not met, twice more, and then both must. Which side
+// comes first, and how long it takes, is up to chance. Promises are not: they hold in every play.
 func playTwoOfThree(t *testing.T, name string, s *scenario.Scenario, m mode) {
 	if why := promisesOnly[name]; why != "" {
 		promises := *s

@@ -15,7 +15,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
-// TestAkka_NeverTwoAtOnce lets everybody acquire, release, crash, lose the API server and come back at
+// TestAkka_NeverTwoAtOnce lets all clients acquire, release, crash, lose the API server and come back at
 // random. With equal wall clocks, and with clocks that differ by up to one heartbeat-interval, there is one
 // holder at most, and tokens only grow.
 func TestAkka_NeverTwoAtOnce(t *testing.T) {

@@ -176,7 +176,7 @@ func (n *akkaNode) tick() {
 	}
 }
 
-// release writes an empty owner; a conflict means that the lease was somebody else's already.
+// release writes an empty owner; a conflict means that another owner had the lease already.
 func (n *akkaNode) release() {
 	n.t.Helper()
 	if n.granted {
@@ -195,7 +195,7 @@ func (n *akkaNode) check() bool {
 	return n.granted && n.clock.Now().Sub(n.answered) < s.HeartbeatTimeout-3*s.Interval()-s.OperationTimeout
 }
 
-// behind is a clock that shows another time than the one it follows.
+// behind is a clock that shows another time than the clock it follows.
 type behind struct {
 	lease.Clock
 	by time.Duration

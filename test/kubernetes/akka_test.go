@@ -145,8 +145,8 @@ func TestAkka_GoStopsTrustingItselfFirst(t *testing.T) {
 
 func dropAll(*http.Request) kubetest.Fault { return kubetest.Fault{Kind: kubetest.FaultDropRequest} }
 
-// What their PUT drops: the verdict is gone from the store. Who has seen it remembers, who comes later cannot
-// know.
+// What their PUT drops: the verdict is gone from the store. A party that has seen it remembers, a later party
+// cannot know.
 func TestAkka_DropsTheVerdict(t *testing.T) {
 	w := newMixedWorld(t, kubernetes.Akka)
 	a, n := w.party("go"), w.akka("akka")

@@ -35,7 +35,7 @@ func described(t *testing.T, cluster *kubetest.Cluster, l object) (events [][2]s
 	return events
 }
 
-// The rights of the manifests are enough for an Event that kubectl describe shows. Without the one that it
+// The rights of the manifests are enough for an Event that kubectl describe shows. Without the right that it
 // takes the doctor warns, and nothing else changes.
 func TestAnnounce_Real(t *testing.T) {
 	cluster := kubetest.Shared(t)

@@ -106,7 +106,7 @@ var verbs = map[string]string{
 	"read": "get", "create": "create", "update": "patch", "heartbeat": "patch", "release": "patch", "watch": "watch",
 }
 
-// allow gives each cell's A all verbs of the documentation, or all but the one of its step, and waits until
+// allow gives each cell's A all verbs of the documentation, or all but the verb of its step, and waits until
 // the API server acts by it.
 func (w *faultWorld) allow(ctx context.Context, allBut bool) error {
 	w.mu.Lock()

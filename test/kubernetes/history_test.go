@@ -30,7 +30,7 @@ const (
 	searchTime = time.Minute
 )
 
-// Nobody expires in these runs. The heartbeats are quick, so that they meet faults too.
+// No holder expires in these runs. The heartbeats are quick, so that they meet faults too.
 var historySettings = lease.Settings{
 	HeartbeatTimeout: time.Hour, HeartbeatInterval: 200 * time.Millisecond, OperationTimeout: 1500 * time.Millisecond,
 }
@@ -72,7 +72,7 @@ func TestReal_HistoriesAreLinearizable(t *testing.T) {
 	}
 }
 
-// historySeeds are new ones in each run of the test, or the one in HISTORY_SEED.
+// historySeeds are new seeds in each run of the test, or the seed in HISTORY_SEED.
 func historySeeds(t *testing.T) <-chan uint64 {
 	seeds := make(chan uint64, historyRuns)
 	defer close(seeds)

@@ -10,8 +10,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
-// The rights that the manifests give are enough to tell which store it is: one for all leases of a namespace,
-// another one elsewhere. Whoever lacks them does not know, and hears what is missing.
+// The rights that the manifests give are enough to tell which store it is: the same for all leases of a
+// namespace, another one elsewhere. A client without them does not know, and hears what is missing.
 func TestIdentity_LeastPrivilege(t *testing.T) {
 	t.Parallel()
 	cluster := kubetest.Shared(t)

@@ -25,8 +25,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
-// The service account's folder has a fixed name, which nobody may write to outside of a pod. So these tests
-// run a child in a mount namespace of its own, where it may: what it sees there is what a container sees.
+// The service account's folder has a fixed name, which cannot be written to outside of a pod. So these tests
+// run a child in a mount namespace of its own, where it can: what it sees there is what a container sees.
 
 const (
 	accountFolder   = "/var/run/secrets/kubernetes.io/serviceaccount"

@@ -187,7 +187,7 @@ func appliedAgain(t *testing.T, k kubectl, o manifest.Options, l *lease.Lease) {
 	require.True(t, l.Check())
 }
 
-// onlyThisLease asks for another one.
+// onlyThisLease asks for another lease.
 func onlyThisLease(t *testing.T, cluster *kubetest.Cluster, o manifest.Options) {
 	t.Helper()
 	o.Name = "another"

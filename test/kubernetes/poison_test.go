@@ -26,8 +26,8 @@ var poisonTTL = poisonSettings.HeartbeatTimeout
 const longAgo = "2001-01-01T00:00:00.000000Z"
 
 // The object of a lease is deleted, deleted and made anew, or put back from a backup, on a real API server.
-// For whoever has seen the newest verdict the token never goes back and the survivors never grow, and the
-// lease can be had again in time. More ways in which a record goes back are in the tests of package lease.
+// For a client with the newest verdict the token never goes back and the survivors never grow, and the lease
+// can be had again in time. More ways in which a record goes back are in the tests of package lease.
 
 // past is what the object was like.
 type past struct {
@@ -83,8 +83,7 @@ func TestReal_AStoreThatForgets(t *testing.T) {
 	}
 }
 
-// poisonWorld is one Lease object, an administrator who does what he likes with it, and parties with least
-// privilege.
+// poisonWorld is one Lease object, an administrator with all rights on it, and parties with least privilege.
 type poisonWorld struct {
 	realWorld
 	*testing.T

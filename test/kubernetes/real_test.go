@@ -58,7 +58,7 @@ func TestReal_TerminatingNamespace(t *testing.T) {
 	require.ErrorContains(t, err, "the namespace is being deleted")
 }
 
-// What the fault matrix does not do: a server that is killed while nothing changes, and one that stands
+// What the fault matrix does not do: a server that is killed while nothing changes, and a server that stands
 // still.
 func TestReal_KilledAndPaused(t *testing.T) {
 	cluster := kubetest.New(t)

@@ -31,7 +31,7 @@ func (c *Cluster) Do(ctx context.Context, method, path string, body any) (int, [
 	return code, answer, nil
 }
 
-// CreateNamespace creates a namespace. One that is there already is fine.
+// CreateNamespace creates a namespace. A namespace that is there already is fine.
 func (c *Cluster) CreateNamespace(ctx context.Context, name string) error {
 	if _, err := c.admin.create(ctx, coreAPI, object{"metadata": object{"name": name}}); err != nil {
 		return fmt.Errorf("kubetest: namespace %s: %w", name, err)

@@ -6,8 +6,8 @@ import (
 )
 
 // AccountKubeconfig returns the path of a kubeconfig of a service account, with namespace as its namespace.
-// It creates both as needed. It gives no rights: whoever asks for it makes the Role and the RoleBinding, and
-// waits until they are in force.
+// It creates both as needed. It gives no rights: the caller makes the Role and the RoleBinding, and waits
+// until they are in force.
 func (c *Cluster) AccountKubeconfig(ctx context.Context, namespace, account string) (string, error) {
 	if err := c.CreateNamespace(ctx, namespace); err != nil {
 		return "", err

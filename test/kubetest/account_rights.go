@@ -72,8 +72,8 @@ func (a *Account) GiveRights(ctx context.Context) error {
 	return nil
 }
 
-// ExpireToken makes the API server refuse the token, as one that has run out: the account that it was issued
-// to is deleted, and made anew. When it returns, the API server answers 401; that takes the 10 s for which it
+// ExpireToken makes the API server refuse the token, as if it had run out: the account that it was issued to
+// is deleted, and made anew. When it returns, the API server answers 401; that takes the 10 s for which it
 // remembers a token.
 func (a *Account) ExpireToken(ctx context.Context) error {
 	err := a.remove(ctx, a.accountPath()+"/"+a.name())

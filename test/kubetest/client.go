@@ -73,7 +73,7 @@ func contentType(method string) string {
 	return "application/json"
 }
 
-// create posts an object; one that is there already is fine, since several tests may ask for the same
+// create posts an object; an object that is there already is fine, since several tests may ask for the same
 // namespace or role.
 func (c *client) create(ctx context.Context, path string, object any) ([]byte, error) {
 	code, answer, err := c.do(ctx, http.MethodPost, path, object)

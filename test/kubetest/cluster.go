@@ -19,7 +19,7 @@ const startTimeout = 90 * time.Second
 // Binaries are the paths of the two programs.
 type Binaries struct{ Etcd, APIServer string }
 
-// Options are what a caller of Start may choose. The zero value is right for nearly everybody.
+// Options are what a caller of Start may choose. The zero value is right for nearly all callers.
 type Options struct {
 	// Binaries are the programs to run. Zero: those of the cache, built first if missing.
 	Binaries Binaries
@@ -154,8 +154,8 @@ func (c *Cluster) Stop() error {
 	return c.dir.close()
 }
 
-// EtcdIsPaused reports whether etcd stands still: a test that measures a pause can see whether anybody has
-// ended it meanwhile.
+// EtcdIsPaused reports whether etcd stands still: a test that measures a pause can see whether the pause was
+// ended meanwhile.
 func (c *Cluster) EtcdIsPaused() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -66,7 +66,7 @@ type Fault struct {
 	// Cut is how the connection ends, if the Kind ends it.
 	Cut Cut
 	// Answered is called with the status code of the API server as soon as it has answered, whatever becomes
-	// of the answer. It is not called for a request that the API server never saw. Nil: nobody is told.
+	// of the answer. It is not called for a request that the API server never saw. Nil: no call.
 	Answered func(status int)
 }
 

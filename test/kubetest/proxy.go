@@ -126,7 +126,7 @@ func Verb(r *http.Request) string {
 // URL is the address of the proxy.
 func (p *Proxy) URL() string { return p.url }
 
-// Kubeconfig is the path of a kubeconfig with the rights of the one given to NewProxy that goes through the
+// Kubeconfig is the path of a kubeconfig with the rights of that given to NewProxy that goes through the
 // proxy.
 func (p *Proxy) Kubeconfig() string { return p.path }
 

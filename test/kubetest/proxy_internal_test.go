@@ -267,7 +267,7 @@ func putWithin(t *testing.T, c *client, d time.Duration) error {
 	return err
 }
 
-// A frozen connection answers nothing to anybody who shares it; others go on.
+// A frozen connection answers no client that shares it; others go on.
 func TestProxy_CutByFreeze(t *testing.T) {
 	for kind, writes := range map[FaultKind]int64{FaultDropRequest: 0, FaultDropResponse: 1} {
 		server := newFakeServer(t)

@@ -67,8 +67,8 @@ func BenchmarkCosts(b *testing.B) {
 	})
 }
 
-// document is a lock that expires by the clocks of those who want it, as document locks do: one conditional
-// upsert, asked again until it succeeds.
+// document is a lock that expires by the clocks of the clients that want it, as document locks do: one
+// conditional upsert, asked again until it succeeds.
 type document struct {
 	c     *mongo.Collection
 	owner string

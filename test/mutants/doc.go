@@ -15,11 +15,11 @@
 //
 //   - A step that has caught a mutant passes on the tree as it is, so that the failure is the mutant's.
 //   - Caught means that a named test failed, or that a scenario did. A mutant that does not apply, does not
-//     compile, or makes the tools fail in any other way is an error, not a catch; so is one that runs out of
-//     time, unless it says that it hangs.
+//     compile, or makes the tools fail in any other way is an error, not a catch; so is a mutant that runs
+//     out of time, unless it says that it hangs.
 //   - A mutant that names checkers of the simulator counts only if those report it.
 //   - With --tier each the simulator must find a good part of all mutants by itself (leastAlone); with --tier
-//     simulator it must find every one that does not say why it is blind to it.
+//     simulator it must find every mutant that does not say why the simulator is blind to it.
 //
 // # Non-guarantees
 //

@@ -79,7 +79,7 @@ func readTests(module string, stdout []byte, ok bool) (result, error) {
 	return result{Caught: name, Hung: timedOut, Broken: brokenIn(output.Bytes())}, nil
 }
 
-// culprit is the innermost of the tests that failed first, or the one that took its whole package down.
+// culprit is the innermost of the tests that failed first, or the test that took its whole package down.
 func culprit(failed []testEvent, running map[string][]string) string {
 	var first *testEvent
 	for i := range failed {

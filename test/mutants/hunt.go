@@ -197,7 +197,7 @@ func (f *finding) survived(m mode) string {
 // there to prove the resolver.
 const leastAlone = 30
 
-// seenAlone counts those that it did find.
+// seenAlone counts the mutants that it did find.
 func seenAlone(found []finding) (n int) {
 	for i := range found {
 		if found[i].Alone != nil {

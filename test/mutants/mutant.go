@@ -49,7 +49,7 @@ func (m *mutant) bad(format string, args ...any) error {
 	return fmt.Errorf("%w %s: %s", errMutant, m.Name, fmt.Sprintf(format, args...))
 }
 
-// becomes is the name of the part that replaces the one before it.
+// becomes is the name of the part that replaces the part before it.
 const becomes = "becomes"
 
 // parseMutant reads a mutant: sentences, then "key: value" lines, then pairs of parts, the lines as they are
@@ -150,7 +150,7 @@ func (m *mutant) apply(root string) (map[string][]byte, error) {
 	return files, nil
 }
 
-// packages are those that the mutant changes.
+// packages are the packages that the mutant changes.
 func (m *mutant) packages() (pkgs []string) {
 	for _, e := range m.Edits {
 		if dir := "./" + path.Dir(e.File); !slices.Contains(pkgs, dir) {

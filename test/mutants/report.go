@@ -76,7 +76,7 @@ func (f *finding) alone() string {
 	}
 }
 
-// wrong is what somebody has to do about a mutant, with what it is. Empty: nothing.
+// wrong is what has to be done about a mutant, with what it is. Empty: nothing.
 func (f *finding) wrong(m mode) string {
 	if f.Err != nil {
 		return f.Err.Error()

@@ -80,7 +80,7 @@ func TestFailover_OfAnAsynchronousStandbyLosesWrites(t *testing.T) {
 	assert.Equal(t, first, got.Version, "and lost")
 }
 
-// While the wait for the standby is broken off, the server commits, and says so in a warning: nobody knows.
+// While the wait for the standby is broken off, the server commits, and warns: the outcome is unknown.
 func TestWrite_WithoutTheStandbyIsUnknown(t *testing.T) {
 	s := newServer(t)
 	database := s.database(t)
@@ -229,7 +229,7 @@ func TestIdentity_TellsStoresApart(t *testing.T) {
 	require.Len(t, seen, 3)
 }
 
-// A process with many leases has three connections: two of a pool, and one that listens.
+// A process with many leases has three connections: two of a pool, and one for listening.
 func TestFactory_StoresShareTheirConnections(t *testing.T) {
 	s := newServer(t)
 	database := s.database(t)

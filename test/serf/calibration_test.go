@@ -30,7 +30,7 @@ const (
 	modelRuns = 400
 )
 
-// calibrated are the shapes that are compared, and how often each is cut; one that takes long only when
+// calibrated are the shapes that are compared, and how often each is cut; a shape that takes long only when
 // SBR_CALIBRATE asks for more.
 var calibrated = []struct {
 	shape
@@ -144,7 +144,7 @@ func (s shape) compare(t *testing.T, runs int) comparison {
 }
 
 // The model finds a cut when real Serf finds it: the distributions of the times until the first member across
-// the cut was condemned, and until all were by everybody, agree within the tolerance, on both sides.
+// the cut was condemned, and until all were by all, agree within the tolerance, on both sides.
 func TestCalibration(t *testing.T) {
 	if testing.Short() || race.Enabled {
 		t.Skip("cuts hundreds of clusters of real Serf; TestScenarios compares outcomes")

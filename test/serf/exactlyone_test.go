@@ -62,7 +62,7 @@ func (proc *process) open() error {
 	return nil
 }
 
-// host starts a manager. With every it is stopped after about that time, and another one started in its
+// host starts a manager. With every, the manager is stopped after about that time, and another started in its
 // place, until the process leaves.
 func (proc *process) host(create func() (manager, error), every time.Duration) error {
 	m, err := create()
@@ -263,7 +263,7 @@ func (r *run) works() bool {
 
 // alone is promise X1: no two runs of a slot are active at once. With a lease there is no exception. Without
 // one there is none until a verdict leaves one of their members out: from then on the margin decides, and the
-// model counts who outlives it. It is called with p.mu held.
+// model counts the runs that outlive it. It is called with p.mu held.
 func (p *player) alone(s *slot) {
 	var active []*run
 	for _, r := range s.runs {

@@ -19,7 +19,7 @@ func (p *player) outcome() outcome {
 	for _, n := range p.nodes {
 		switch {
 		case n.proc == nil:
-		case n.proc.up() && !n.proc.provider.Status().Newcomer: // who waits for its cluster takes no part
+		case n.proc.up() && !n.proc.provider.Status().Newcomer: // a waiting newcomer takes no part
 			up = append(up, n.proc)
 			o.survivors = append(o.survivors, n.Name)
 		case n.proc.wasDowned():
@@ -39,7 +39,7 @@ func (p *player) outcome() outcome {
 	return o
 }
 
-// settled reports whether whoever is up is at work and reaches everybody it believes in.
+// settled reports whether every process that is up is at work and reaches all members it believes in.
 func (p *player) settled(up []*process) bool {
 	runs := make(map[string]bool)
 	for _, x := range up {

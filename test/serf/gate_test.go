@@ -66,9 +66,9 @@ func (g *gate) open(dead bool) {
 	}
 }
 
-// transport holds Serf's probing up while the process is paused: a stopped process suspects nobody. Whatever
-// else Serf wants to send is held by the frozen network; it must not wait here, because Serf sends some of it
-// with its locks held.
+// transport holds Serf's probing up while the process is paused: a stopped process suspects no member.
+// Whatever else Serf wants to send is held by the frozen network; it must not wait here, because Serf sends
+// some of it with its locks held.
 type transport struct {
 	*memnet.Transport
 	gate *gate

@@ -33,7 +33,7 @@ func (s shape) String() string {
 	return text
 }
 
-// scenario is the shape as a file: a cut at 10 s that nobody decides about.
+// scenario is the shape as a file: a cut at 10 s about which no member decides.
 func (s shape) scenario(t testing.TB) *scenario.Scenario {
 	names := make([]string, s.big+s.small)
 	for i := range names {
@@ -56,21 +56,21 @@ const (
 	patience = 2000 * time.Second
 )
 
-// side is how long after the cut the first member across it was found to have failed by anybody of a side,
-// and the last one by everybody.
+// side is how long after the cut the first member across it was found to have failed by any member of a side,
+// and the last one by all.
 type side struct{ first, all time.Duration }
 
 // cutTimes are what one cut showed: the larger side (of halves the first) and the smaller one.
 type cutTimes [2]side
 
-// watcher collects who found whom to have failed, and when.
+// watcher collects which node found which to have failed, and when.
 type watcher struct {
 	shape
 	times cutTimes
 	count [2]int
 }
 
-// found notes that node i, counted from 0, has found another one to have failed.
+// found notes that node i, counted from 0, has found another node to have failed.
 func (w *watcher) found(i int, after time.Duration) {
 	of := 0
 	if i >= w.big {

@@ -116,8 +116,8 @@ func (h hour) String() string {
 		h.verdicts, h.downs, h.suspended.Seconds())
 }
 
-// playHour plays a file, and returns what its first ten minutes have cost, and the rest. With restarts
-// whoever is downed is started again.
+// playHour plays a file, and returns what its first ten minutes have cost, and the rest. With restarts every
+// downed member is started again.
 func playHour(t *testing.T, file string, restarts bool) (early, late hour) {
 	t.Helper()
 	const every = time.Second

@@ -153,8 +153,8 @@ func (proc *process) create(conf *serf.Config) error {
 	return provider.Start(proc.ctx, s)
 }
 
-// boot is the start of a process in a running cluster: it reads the store, then it joins whoever answers and
-// does not belong to the downed, and until then it asks again every second.
+// boot is the start of a process in a running cluster: it reads the store, then it joins a process that
+// answers and is not downed, and until then it asks again every second.
 func (proc *process) boot() error {
 	conf, err := proc.prepare()
 	if err != nil {
@@ -198,7 +198,7 @@ func (proc *process) sleep(d time.Duration) {
 	}
 }
 
-// acquaintance is somebody to join, drawn at random; nil: nobody is there.
+// acquaintance is a process to join, drawn at random; nil: there is none.
 func (proc *process) acquaintance() *process {
 	p := proc.p
 	verdict := p.store.Snapshot().Record.Verdict

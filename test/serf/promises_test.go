@@ -16,11 +16,11 @@ type promises struct {
 	last   lease.Record
 	chain  map[uint64]*sbr.Verdict
 	broken []string
-	// replaced says that a step puts another record into the store, which is nobody's write.
+	// replaced says that a step puts another record into the store, which no process wrote.
 	replaced bool
 }
 
-// watch looks at every record before anybody can read it.
+// watch looks at every record before any process can read it.
 func (k *promises) watch(p *player) {
 	k.chain = make(map[uint64]*sbr.Verdict)
 	p.store.OnCommit(func(r lease.Record) {
@@ -105,7 +105,7 @@ func (p *player) observe(proc *process, o downing.Occurrence) {
 	}
 }
 
-// view is what the status of a process shows: whether it works, and whom it reaches.
+// view is what the status of a process shows: whether it works, and which members it reaches.
 type view struct {
 	state   sbr.State
 	reaches map[string]bool
@@ -125,7 +125,7 @@ func (v view) changed(next view) bool {
 	return v.state != next.state
 }
 
-// sample looks at what everybody shows at this moment: whether it has changed, and whether it may.
+// sample looks at what all processes show at this moment: whether it has changed, and whether it may.
 func (p *player) sample() {
 	for _, proc := range p.procs {
 		var next view
@@ -148,8 +148,8 @@ func (p *player) sample() {
 	}
 }
 
-// mayShow checks S4, that a verdict somebody believes in was written; and S2, that nobody goes on who knows
-// one that leaves it out.
+// mayShow checks S4, that a verdict that a member believes in was written; and S2, that no member goes on
+// that knows a verdict that leaves it out.
 func (p *player) mayShow(proc *process, s *downing.Status) {
 	if s.Verdict.Token == 0 {
 		return
@@ -175,8 +175,7 @@ func (p *player) mayShow(proc *process, s *downing.Status) {
 	}
 }
 
-// atTheEnd checks S1, that no two sides are up, and S2, that nobody is who was downed, and that nobody who
-// was downed still runs.
+// atTheEnd checks S1, that no two sides are up, and S2, that no downed member is up or still runs.
 func (p *player) atTheEnd(up []*process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -219,8 +218,8 @@ func isDone(x *process) bool {
 	}
 }
 
-// couldKnow reports whether x could have heard of the last verdict: it watches the store, or somebody it
-// knows has.
+// couldKnow reports whether x could have heard of the last verdict: it watches the store, or a process it
+// knows has heard.
 func (p *player) couldKnow(x *process, up []*process) bool {
 	token := p.promises.last.Token
 	if bool(p.s.Cluster.Rules(x.Name).LeaseMajority.Watch) && x.hurt == 0 {

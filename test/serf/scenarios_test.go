@@ -67,7 +67,7 @@ func unplayable(s *scenario.Scenario) string {
 			skewed[st.Clock.Node] = true
 		}
 	}
-	for i := range s.Steps { // a skew is seen only by who starts under it
+	for i := range s.Steps { // a skew is seen only by a process that starts under it
 		for _, name := range []*string{s.Steps[i].Restart, s.Steps[i].Join} {
 			if name != nil && skewed[*name] {
 				return *name + " starts under a wall clock of its own, and virtual time has one clock for all"
@@ -112,8 +112,8 @@ func seeds() uint64 {
 // row is one line of the table of TestScenarios.
 type row struct{ file, model, serf, agree, why string }
 
-// Each scenario file has the outcome over real Serf that it has in the model, or one that the file allows as
-// well; and no promise is broken there either.
+// Each scenario file has the outcome over real Serf that it has in the model, or another that the file
+// allows; and no promise is broken there either.
 func TestScenarios(t *testing.T) {
 	var mu sync.Mutex
 	var rows []row

@@ -86,7 +86,7 @@ func timeOfSerf(b *testing.B, s *scenario.Scenario, seed uint64) (took spent) {
 	return took
 }
 
-// whenResolved calls f once when those that are up are these and everything is settled.
+// whenResolved calls f once when the members that are up are these and everything is settled.
 func (p *player) whenResolved(survivors []string, f func()) {
 	var up []*process
 	var names []string

@@ -54,7 +54,7 @@ func (p *player) step(number int, st *scenario.Step) error {
 		p.hurtStore(number, st, func(v *leasetest.Faulty) { inject(v, st.LeaseStore) })
 	case st.Rights != nil:
 		p.hurtStore(number, st, func(v *leasetest.Faulty) { v.SetUnavailable(true) }) // refused at once, and so unknown
-	case st.Clock != nil: // nobody starts under it: see unplayable
+	case st.Clock != nil: // no process starts under it: see unplayable
 	default:
 		return errors.New("this step is not played over Serf")
 	}
@@ -100,8 +100,7 @@ func (p *player) forceLeave(st *scenario.Step) {
 	}
 }
 
-// evict looks for failed members now, and again as long as some of those that are named have not been
-// removed.
+// evict looks for failed members now, and again as long as some of the named ones have not been removed.
 func (p *player) evict(proc *process, names, removed map[string]bool) {
 	if !proc.up() {
 		return
@@ -135,7 +134,7 @@ func (p *player) operatorDown(target, by *node) {
 	})
 }
 
-// forget changes what the store holds, which is nobody's write.
+// forget changes what the store holds, which is no process's write.
 func (p *player) forget(change func()) {
 	p.mu.Lock()
 	p.promises.replaced = true

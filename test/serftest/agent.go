@@ -53,7 +53,7 @@ func Start(tb testing.TB, o Options) *Agent {
 		if err = a.start(); err == nil {
 			return a
 		}
-		// Somebody may have taken a port that was free a moment ago.
+		// Another process may have taken a port that was free a moment ago.
 		if try == startTries || !strings.Contains(a.Output(), "address already in use") || o.Bind != "" && o.RPC != "" {
 			tb.Fatal(err)
 		}
@@ -145,7 +145,7 @@ func (a *Agent) RPC() string { return a.options.RPC }
 // Pid is the process id of the last start.
 func (a *Agent) Pid() int { return a.process.Pid() }
 
-// Kill ends the agent as a crash would. Killing one that has ended is fine.
+// Kill ends the agent as a crash would. Killing an agent that has ended is fine.
 func (a *Agent) Kill() { a.process.Kill() }
 
 // Interrupt makes the agent leave the cluster and end. It fails the test if there is none.

@@ -39,7 +39,7 @@ type Options struct {
 }
 
 // CommandLine returns the arguments of `serf` that start such an agent. What has no flag is written into a
-// file of dir. It serves those who run the agent elsewhere than on loopback.
+// file of dir. It serves callers that run the agent elsewhere than on loopback.
 func (o Options) CommandLine(dir string) ([]string, error) {
 	args := []string{"agent", "-node=" + o.Node, "-bind=" + o.Bind, "-rpc-addr=" + o.RPC}
 	add := func(flag, value string) {

@@ -8,7 +8,7 @@
 //
 // # Guarantees
 //
-//   - A server ends with the process that started it, on Linux even if that one is killed.
+//   - A server ends with the process that started it, on Linux even if that process is killed.
 //   - A server that is started again has its data and its address.
 //
 // # Non-guarantees

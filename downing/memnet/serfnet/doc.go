@@ -18,13 +18,13 @@
 //
 //   - Serf's own background work ends a while after Shutdown (removals 6 s, queries at their timeout). In a
 //     synctest bubble, let that time pass before the bubble ends.
-//   - Start joins nobody, on a restart neither. The others may then count the node as alive, from its
-//     answers to their pings, while it knows none of them until the next exchange of full states (30 s).
-//     Call Join.
+//   - Start joins no node, on a restart neither. The others may then count the node as alive, from its
+//     answers to their pings, while it knows none of them until the next exchange of full states (30 s). Call
+//     Join.
 //   - Gossip is a matter of chance in Serf: now and then a node learns of a join only at that next
 //     exchange. Give convergence a minute, not a second.
-//   - Whoever sets EventCh has to read it until after Shutdown: a full one stops Serf while it holds its
-//     locks, and with that virtual time.
+//   - A caller that sets EventCh has to read it until after Shutdown: a full channel stops Serf while it
+//     holds its locks, and with that virtual time.
 //
 // # Assumptions
 //

@@ -13,7 +13,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing/memnet"
 )
 
-// Start runs a Serf node on the host name of network. It does not join anybody.
+// Start runs a Serf node on the host name of network. It joins no other node.
 //
 // mutate, if not nil, may change the configuration before the node is created:
 //

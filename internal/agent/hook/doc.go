@@ -1,5 +1,5 @@
-// Package hook tells an operator's own programs what became of this member: it runs the commands on-suspend,
-// on-resume and on-down, and signals the process of a pid file.
+// Package hook tells an operator's own programs about changes of this member: it runs the commands
+// on-suspend, on-resume and on-down, and signals the process of a pid file.
 //
 // A command gets the facts twice: in its environment, for shell scripts, and as one JSON object on its
 // standard input.
@@ -24,23 +24,23 @@
 //     log do.
 //   - A run that lasts Options.Timeout gets SIGTERM, and a second later SIGKILL, both with all processes of
 //     its group. (Where there are no process groups, the command alone is killed.)
-//   - on-suspend and on-resume run one at a time, in order. While one runs only the newest of those that wait
-//     is kept: suspend, resume, suspend behind a slow command become one suspend. So a command may run twice
-//     in a row for the same event, and must be idempotent.
-//   - on-down runs at once and last: it waits for nobody, what runs for an earlier event is ended, nothing
-//     runs for a later one.
+//   - on-suspend and on-resume run one at a time, in order. While one runs only the newest waiting change is
+//     kept: suspend, resume, suspend behind a slow command become one suspend. So a command may run twice in
+//     a row for the same event, and must be idempotent.
+//   - on-down runs at once and last: it waits for nothing, the command of an earlier event is ended, no
+//     command runs for a later event.
 //   - The pid file is signalled beside on-down, at the same time. Only one positive number is a pid: a file
 //     with anything else, with 0, 1 or the pid of this process is refused. On Linux the signal goes through a
 //     pidfd: to the process that had the pid when it was looked up.
 //   - What a command prints is logged when it has ended, line by line, 16 KiB of each of its outputs; the
 //     rest is read and dropped.
-//   - A failure is logged, and is nobody else's failure.
+//   - A failure is logged, and affects nothing else.
 //
 // # Non-guarantees
 //
-//   - That a command does what it should: it ran, or the log says why not.
+//   - A command may fail to do its work: it ran, or the log says why not.
 //   - A process that a command leaves behind (a daemon) lives on when the command ended in time; its output
-//     is read for one more second. One that left the process group is never ended.
+//     is read for one more second. A process that left the process group is never ended.
 //   - A pid file whose process ended, and whose number was given to another since, names that other process.
 //   - A command that this user may not signal (sudo), or that the kernel does not let go of, is not ended:
 //     later changes wait for it. Down and Close do not.
@@ -49,5 +49,5 @@
 //
 // # Assumptions
 //
-//   - Who may write the configuration or the pid file may run commands as this user.
+//   - A user who may write the configuration or the pid file may run commands as this user.
 package hook

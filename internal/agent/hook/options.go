@@ -95,7 +95,7 @@ const (
 	down    event = "down"
 )
 
-// Facts are what a command is told. Every field may be empty. Texts may come from other members: in the
+// Facts are the input of a command. Every field may be empty. Texts may come from other members: in the
 // environment control characters become blanks, and what is longer than 8 KiB is cut; in the JSON object they
 // are whole.
 type Facts struct {

@@ -9,8 +9,8 @@ import (
 // maxOutput is how much of each of its two outputs is logged of one run, in bytes.
 const maxOutput = 16 << 10
 
-// output keeps the beginning of what a command prints, and counts the rest. Write never fails: a command must
-// not stand still because of what it prints.
+// output keeps the beginning of what a command prints, and counts the rest. Write never fails: output must
+// not block a command.
 type output struct {
 	kept    bytes.Buffer
 	dropped int

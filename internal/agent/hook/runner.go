@@ -30,14 +30,14 @@ type Runner struct {
 	commands map[event][]string
 	sig      os.Signal
 
-	// changes ends what runs for suspend and resume, all ends everything.
+	// changes ends the commands of suspend and resume, all ends everything.
 	changes, all       context.Context
 	endChanges, endAll context.CancelCauseFunc
 
 	runs sync.WaitGroup
 
 	mu      sync.Mutex
-	next    *change // the newest one that has not begun
+	next    *change // the newest change that has not begun
 	working bool    // a goroutine takes care of next
 	downed  bool
 	closed  bool
@@ -68,7 +68,7 @@ func (r *Runner) Suspended(f Facts) { r.enqueue(suspend, f) }
 // Resumed runs on-resume, and returns at once. After Down or Close it does nothing.
 func (r *Runner) Resumed(f Facts) { r.enqueue(resume, f) }
 
-// enqueue replaces what waits, also by an event without a command: what was true before it is no longer.
+// enqueue replaces the waiting change, also by an event without a command: the earlier event is outdated.
 func (r *Runner) enqueue(e event, f Facts) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,8 +122,7 @@ func (r *Runner) Down(ctx context.Context, f Facts) {
 	}
 }
 
-// down starts what Down waits for: the command ends with ctx or with the Runner. Nil: there is nothing to
-// wait for.
+// down starts the command that Down waits for: it ends with ctx or with the Runner. Nil: there is no command.
 func (r *Runner) down(ctx context.Context, f Facts) <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -156,7 +155,7 @@ func (r *Runner) Close() {
 	sleep.Within(time.After(2*killAfter+time.Second), r.runs.Wait)
 }
 
-// killAfter is how long a command that was told to end may take, and how long its output is read after its
+// killAfter is how long a command that was asked to end may take, and how long its output is read after its
 // end.
 const killAfter = time.Second
 
@@ -212,7 +211,7 @@ func execute(ctx context.Context, command []string, e event, f Facts, log *slog.
 	return cmd.ProcessState.ExitCode(), outcome(err, log)
 }
 
-// outcome says in words what Wait returned for a command that was not told to end.
+// outcome describes what Wait returned for a command that was not asked to end.
 func outcome(err error, log *slog.Logger) error {
 	var exit *exec.ExitError
 	switch {

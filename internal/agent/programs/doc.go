@@ -1,5 +1,5 @@
-// Package programs lets programs of this machine take part in the cluster through its agent: each of them has
-// a singleton.Manager here, and runs when that one says so. Package attach says what travels, and has the
+// Package programs lets programs of this machine take part in the cluster through its agent: each program has
+// a singleton.Manager here, and runs when the manager decides so. Package attach has the messages and the
 // other side.
 //
 //	h := programs.New(programs.Options{Cluster: provider, Configure: …})
@@ -10,24 +10,23 @@
 //
 // # Guarantees
 //
-//   - Only programs of this machine are let in, and no web page. Two for one singleton are not.
-//   - A program is attached once its member is armed, not before: a candidate that can run nothing yet would
-//     be waited for by all others.
-//   - A run ends when its program says that nothing is left of it, or, once it is gone without a word, when
-//     nothing can be left: it was told to end when the connection ended, and its supervisor kills it when the
-//     time is over that was promised last.
-//   - Once this member is downed the program is told before any hook, and the agent's grace lasts until the
-//     program has ended.
-//   - A program that says nothing, reads nothing or says nonsense holds nobody else up.
+//   - Only programs of this machine may attach, no web page, and only one for each singleton.
+//   - A program is attached once its member is armed, not before: all others would wait for a candidate that
+//     can run nothing yet.
+//   - A run ends when its program reports that nothing is left of it or, if the connection is lost, when
+//     nothing can be left: the program was asked to end with the connection, and its supervisor kills it when
+//     the last promised time is over.
+//   - Once this member is downed the program is asked to end before any hook runs, and the agent's grace
+//     lasts until the program has ended.
+//   - A program that sends nothing, reads nothing or sends invalid messages delays no other program.
 //
 // # Non-guarantees
 //
-//   - A program that was attached by something else than `sbr run` and does not end when it is told to
-//     overlaps with the next one.
-//   - Everybody who may connect to the loopback of this machine may attach a program, and so keep a singleton
-//     here, unless http.token-file is set.
+//   - A program that was not attached by `sbr run` and does not end when asked to overlaps with the next run.
+//   - Every user who may connect to the loopback of this machine may attach a program, and so keep a
+//     singleton here, unless http.token-file is set.
 //
 // # Assumptions
 //
-//   - The clock of the agent and that of `sbr run` run at the same rate: they are on one machine.
+//   - The clock of the agent and that of `sbr run` run at the same rate, on one machine.
 package programs

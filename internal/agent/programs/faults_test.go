@@ -148,7 +148,7 @@ func TestNeverEnds_NothingStartsElsewhere(t *testing.T) {
 	})
 }
 
-// The agent stands still, and says nothing: the program runs for as long as it was allowed to, and no longer.
+// The agent is paused, and sends nothing: the program runs for as long as it was allowed to, and no longer.
 func TestAgentSilent_TheProgramEndsInTime(t *testing.T) {
 	eachWay(t, 2, clustertest.Options{}, func(t *testing.T, c *crew) {
 		p := c.attach("n1", nil)
@@ -268,7 +268,7 @@ func TestRefused(t *testing.T) {
 	})
 }
 
-// What is not understood ends the connection, which says why; it counts as one that is lost.
+// An invalid message ends the connection, with the reason; the connection counts as lost.
 func TestNonsense_EndsTheConnection(t *testing.T) {
 	for _, line := range []string{"nonsense", `{"ping":1,"detach":true}`, `{"ended":{"run":0}}`, strings.Repeat("x", attach.MaxLine+1), hello("backup", "x", 1)} {
 		with(t, 1, clustertest.Options{}, nil, func(t *testing.T, c *crew) {
@@ -323,7 +323,7 @@ func TestList_SaysWhatRunsWhere(t *testing.T) {
 	})
 }
 
-// Whoever needs it once leaves when it has seen that it runs elsewhere.
+// With Once a program leaves when it has seen that the singleton runs elsewhere.
 func TestOnce_LeavesWhenItRunsElsewhere(t *testing.T) {
 	with(t, 2, clustertest.Options{}, nil, func(t *testing.T, c *crew) {
 		c.runs(c.attach("n1", nil), 30*time.Second)

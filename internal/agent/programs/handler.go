@@ -13,7 +13,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/singleton"
 )
 
-// startTime bounds the start of a manager, and the wait for the one before.
+// startTime bounds the start of a manager, and the wait for its predecessor.
 const startTime = 8 * time.Second
 
 // Run is the handler of attach.Path.
@@ -40,7 +40,7 @@ func (h *Host) serve(w http.ResponseWriter, r *http.Request) {
 	slot.log.Info("sbr: a program is detached", "because", context.Cause(s.ctx))
 }
 
-// admit lets a program in: it checks who it is, reads what it wants, and starts its manager.
+// admit attaches a program: it checks the caller, reads its Attach, and starts its manager.
 func (h *Host) admit(s *session, r *http.Request) (*slot, error) {
 	if err := checkLocalCaller(r); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (h *Host) admit(s *session, r *http.Request) (*slot, error) {
 	return slot, nil
 }
 
-// checkLocalCaller refuses who is not on this machine, and web pages.
+// checkLocalCaller refuses callers on other machines, and web pages.
 func checkLocalCaller(r *http.Request) error {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
@@ -113,7 +113,7 @@ func answer(w http.ResponseWriter, err error) {
 	http.Error(w, attach.Text(err.Error()), status)
 }
 
-// farewell says why nothing runs for a program any more.
+// farewell is the Bye for a program whose session is over.
 func (h *Host) farewell() attach.Bye {
 	select {
 	case <-h.opt.Cluster.Downed():
@@ -130,7 +130,7 @@ func (h *Host) farewell() attach.Bye {
 	return attach.Bye{Why: "detached"}
 }
 
-// Singletons are those that have a program here, by name.
+// Singletons lists the singletons with a program here, by name.
 func (h *Host) Singletons() []downing.SingletonStatus {
 	list := []downing.SingletonStatus{}
 	for _, s := range h.all() {

@@ -21,8 +21,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/singleton"
 )
 
-// MaxPrograms is how many may be attached. Their names travel in a tag of the node, which may have no room
-// for so many: Serf allows 512 bytes for all tags.
+// MaxPrograms is how many programs may be attached. Their names travel in a tag of the node, which may have
+// no room for so many: Serf allows 512 bytes for all tags.
 const MaxPrograms = 32
 
 // margin is for whatever takes time between the end of a connection and the end of the program.
@@ -30,7 +30,7 @@ const margin = 5 * time.Second
 
 // Options are what New needs; all but Logger are required.
 type Options struct {
-	// Cluster is this member's place.
+	// Cluster is this member's view of the cluster.
 	Cluster singleton.Cluster
 	// Configure returns the rules of the singleton called name. Name, Run, Endpoint, StopTimeout and Logger
 	// are set by the Host.
@@ -41,7 +41,7 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Host looks after the programs that are attached to one agent. All methods are safe for concurrent use.
+// Host manages the programs that are attached to one agent. All methods are safe for concurrent use.
 type Host struct {
 	opt Options
 	log *slog.Logger
@@ -62,7 +62,7 @@ func New(o Options) *Host {
 type refusal struct {
 	status int
 	text   string
-	// again: it may try again soon.
+	// again: the program may try again soon.
 	again bool
 }
 
@@ -73,8 +73,7 @@ func refuse(status int, again bool, format string, args ...any) error {
 	return &refusal{status: status, again: again, text: fmt.Sprintf(format, args...)}
 }
 
-// enter makes a slot for a program, or says why not. A program that comes back ends the slot that it had
-// before.
+// enter makes a slot for a program, or says why not. A program that attaches again ends its earlier slot.
 func (h *Host) enter(ctx context.Context, a *attach.Attach, s *session) (*slot, error) {
 	if what := h.opt.Waiting(); what != "" {
 		return nil, refuse(http.StatusServiceUnavailable, true, "this agent is not ready for programs: %s", what)
@@ -96,8 +95,8 @@ func (h *Host) enter(ctx context.Context, a *attach.Attach, s *session) (*slot, 
 	}
 }
 
-// armed waits until this member takes part. Before that it can run nothing, and others would wait for it: an
-// agent that was restarted may be the oldest.
+// armed waits until this member is armed. Before that it can run nothing, and others would wait for it: a
+// restarted agent may be the oldest.
 func (h *Host) armed(ctx context.Context) error {
 	if !drive.Await(ctx, h.opt.Cluster, func(p downing.Peers) bool { return p.Self == "" || p.State != sbr.StateArming }) {
 		return refuse(http.StatusServiceUnavailable, true, "this member does not take part in its cluster yet: it is arming")
@@ -105,7 +104,7 @@ func (h *Host) armed(ctx context.Context) error {
 	return nil
 }
 
-// place puts a slot into its place; before is the one that has to go first.
+// place enters a slot under its singleton; before is the slot that has to end first.
 func (h *Host) place(a *attach.Attach, s *session) (next, before *slot, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -139,7 +138,7 @@ func (h *Host) place(a *attach.Attach, s *session) (next, before *slot, err erro
 	return next, nil, nil
 }
 
-// slot makes one. h.mu is held.
+// slot makes a slot. h.mu is held.
 func (h *Host) slot(a *attach.Attach, s *session) (*slot, error) {
 	cfg, err := h.opt.Configure(a.Singleton)
 	if err != nil {
@@ -161,7 +160,7 @@ func (h *Host) slot(a *attach.Attach, s *session) (*slot, error) {
 // maxTokens bounds how many singletons are remembered.
 const maxTokens = 1024
 
-// keep remembers the token of a run, so that one under another manager gets a larger one.
+// keep stores the token of a run, so that a run under a later manager gets a larger token.
 func (h *Host) keep(name string, token uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -174,7 +173,7 @@ func (h *Host) keep(name string, token uint64) {
 	h.tokens[name] = max(h.tokens[name], token)
 }
 
-// least is for how long a run is certain at any time at which all is well.
+// least is how long a run is certain at least, at any time without a fault.
 func (h *Host) least(cfg *singleton.Config) time.Duration {
 	p := h.opt.Cluster.Config()
 	if cfg.UseLease != "" || cfg.Store != nil {
@@ -196,8 +195,8 @@ func (h *Host) all() []*slot {
 }
 
 // Leave hands everything over and waits until nothing runs here any more. When ctx ends first the programs
-// are stopped at once; it then waits for as long as they may take, and no longer. No program is attached from
-// now on.
+// are stopped at once; Leave then waits for as long as they may take, and no longer. No program is attached
+// from now on.
 func (h *Host) Leave(ctx context.Context) {
 	h.mu.Lock()
 	h.leaving = true
@@ -209,7 +208,7 @@ func (h *Host) Leave(ctx context.Context) {
 	work.Wait()
 }
 
-// Patience is how long Leave may usefully be given to hand over what runs here.
+// Patience is the longest useful time for Leave to hand over what runs here.
 func (h *Host) Patience() (d time.Duration) {
 	for _, s := range h.all() {
 		d = max(d, s.patience)

@@ -131,8 +131,8 @@ type runOf struct {
 	because    string
 }
 
-// starts attaches a program that is the first to run. waits attaches one that has to wait, and lets it become
-// known.
+// starts attaches a program that is the first to run. waits attaches a program that has to wait, and lets it
+// become known.
 func (c *crew) starts(name string) *program {
 	p := c.attach(name, nil)
 	c.runs(p, 30*time.Second)

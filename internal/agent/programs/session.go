@@ -49,8 +49,7 @@ func newSession(w http.ResponseWriter, r *http.Request) *session {
 	return s
 }
 
-// send says something, unless the program does not read. It never blocks. What is sent behind a Bye is not
-// said.
+// send queues a message, unless the program does not read. It never blocks. Messages after a Bye are dropped.
 func (s *session) send(m attach.FromAgent) {
 	select {
 	case s.out <- m:
@@ -59,7 +58,7 @@ func (s *session) send(m attach.FromAgent) {
 	}
 }
 
-// run talks until the connection is lost or bye was called.
+// run serves the connection until it is lost or bye was called.
 func (s *session) run(received func(attach.FromProgram)) {
 	s.work.Go(s.write)
 	s.work.Go(func() { s.read(received) })
@@ -68,7 +67,7 @@ func (s *session) run(received func(attach.FromProgram)) {
 	s.work.Wait()
 }
 
-// bye says a last thing.
+// bye sends the last message.
 func (s *session) bye(m attach.Bye) { s.send(attach.FromAgent{Bye: &m}) }
 
 func (s *session) read(received func(attach.FromProgram)) {
@@ -125,8 +124,7 @@ func (s *session) write() {
 	}
 }
 
-// watch ends a session that is silent, counted while this process runs: a ticker does not make up for ticks
-// that nobody took.
+// watch ends a session that is silent, without counting pauses of this process: a ticker drops missed ticks.
 func (s *session) watch() {
 	tick := time.NewTicker(attach.PingEvery)
 	defer tick.Stop()

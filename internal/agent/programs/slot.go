@@ -13,7 +13,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/singleton"
 )
 
-// slot is one program that is or was attached, with its manager. It is over when that one is.
+// slot is one program that is or was attached, with its manager. It is over when the manager is.
 type slot struct {
 	attach   attach.Attach
 	session  *session
@@ -26,13 +26,13 @@ type slot struct {
 
 	begun    chan struct{} // the first run has begun
 	over     chan struct{} // the manager has ended
-	returned chan struct{} // the program's side says that nothing of it is left
+	returned chan struct{} // the program's side reports that nothing of it is left
 	once     sync.Once
 
 	mu     sync.Mutex
 	number uint64 // of the newest run
 	now    *run   // nil: none
-	// promised is when the program must have ended, by all that it was told.
+	// promised is when the program must have ended, by all promises sent.
 	promised time.Time
 	late     *attach.Ended // what it has said when it came back
 }
@@ -45,9 +45,9 @@ type run struct {
 	ended  chan attach.Ended
 }
 
-// attend starts the manager, and looks after everything until nothing is left. ctx bounds the start. It
-// returns when that is done, or when the first run has begun: that one waits for its program, and the tags of
-// the node take their time.
+// attend starts the manager, and manages the slot until nothing is left. ctx bounds the start. attend returns
+// when the manager has started, or when the first run has begun: that run waits for its program, and setting
+// the tags of the node takes time.
 func (s *slot) attend(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(s.session.ctx, startTime)
 	started := make(chan error, 1)
@@ -80,7 +80,7 @@ func (s *slot) attend(ctx context.Context) error {
 	}
 }
 
-// abandon gives the singleton away: the program's side is gone.
+// abandon hands the singleton over: the connection to the program is lost.
 func (s *slot) abandon() {
 	stopped, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -110,7 +110,7 @@ func (s *slot) leave(ctx context.Context) {
 	}
 }
 
-// received takes in what the program's side says.
+// received handles a message of the program's side.
 func (s *slot) received(m attach.FromProgram) {
 	switch {
 	case m.Ping != 0:
@@ -175,8 +175,8 @@ func (s *slot) begin(r *singleton.Run) *run {
 	return s.now
 }
 
-// promise is for how long the run is certain from now on. s.mu is held until that is sent, so that what is
-// sent later was looked at later.
+// promise is how long the run is certain from now on. s.mu is held until it is sent, so that a later message
+// has a later promise.
 func (s *slot) promise() attach.Duration {
 	at, ok := s.now.of.Until()
 	if !ok {
@@ -225,7 +225,7 @@ func (s *slot) ended(e attach.Ended) {
 	}
 }
 
-// back takes in that the program's side has come back on another connection: nothing of its program is left.
+// back notes that the program has attached again on another connection: nothing of its last run is left.
 func (s *slot) back(e *attach.Ended) {
 	s.once.Do(func() {
 		s.mu.Lock()
@@ -236,7 +236,7 @@ func (s *slot) back(e *attach.Ended) {
 	s.session.lose(errors.New("it has come back on another connection"))
 }
 
-// last is how a run has ended of which that was not told in time.
+// last is the end of a run whose end was not reported in time.
 func (s *slot) last(number uint64) attach.Ended {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,9 +263,9 @@ func (s *slot) finish() {
 	s.now = nil
 }
 
-// mayLast is how long something of the program may be left once its side is gone. Who closes the connection,
-// or dies, stops it within its stop-timeout. Who says nothing may stand still: then the supervisor ends it
-// when the promised time is over.
+// mayLast is how long something of the program may be left once its connection is lost. A process that closes
+// the connection, or dies, stops its program within the stop-timeout. A silent process may be paused: then
+// the supervisor ends the program when the promised time is over.
 func (s *slot) mayLast() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -167,7 +167,7 @@ func TestOTLP_LastTraceArrivesBeforeTheExit(t *testing.T) {
 	require.Contains(t, c.paths, "/v1/metrics", "one endpoint is enough for both")
 }
 
-// The trace is that of the verdict, whoever sends it.
+// The trace is the trace of the verdict, from any sender.
 func TestOTLP_TraceOfTheVerdict(t *testing.T) {
 	unset(t)
 	c := newCollector(t)

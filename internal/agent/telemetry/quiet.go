@@ -13,8 +13,8 @@ import (
 // lineEvery is how often a line is logged.
 const lineEvery = time.Minute
 
-// quiet makes OpenTelemetry log through log, and little: a collector that is away must not fill the log of a
-// cluster in trouble. What is less than an error of the SDK concerns those who write SDKs.
+// quiet makes OpenTelemetry log through log, and little: an unreachable collector must not fill the log of a
+// cluster in trouble. Messages of the SDK below errors are for its developers.
 func quiet(log *slog.Logger) {
 	say := seldom(log)
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { say(slog.LevelWarn, "sbr: telemetry was not sent", err.Error()) }))

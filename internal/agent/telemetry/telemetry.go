@@ -29,13 +29,13 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 )
 
-// Options say who is measured.
+// Options identify the process.
 type Options struct {
 	// Version is the version of the program.
 	Version string
 	// System is the name of the cluster; every sbr_* series has it as the label system.
 	System string
-	// Logger is told what goes wrong. Nil: slog.Default().
+	// Logger takes errors. Nil: slog.Default().
 	Logger *slog.Logger
 }
 

@@ -18,7 +18,7 @@ import (
 // maxToken bounds what is read of a token file. Longer ones are refused.
 const maxToken = 4 << 10
 
-// token is the secret that lets a request in.
+// token is the secret that a request must bring.
 type token struct {
 	path string
 	log  *slog.Logger
@@ -50,7 +50,7 @@ func (t *token) read() (string, error) {
 	return secret, err
 }
 
-// admits lets requests in that bring the token, and those for the health. It answers the others.
+// admits reports whether a request brings the token or needs none. It answers the others.
 func (t *token) admits(w http.ResponseWriter, r *http.Request) bool {
 	if r.URL.Path == pathLive || r.URL.Path == pathReady {
 		return true

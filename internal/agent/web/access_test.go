@@ -153,7 +153,7 @@ func TestTLS(t *testing.T) {
 	require.Equal(t, 400, plain)
 }
 
-// A renewed certificate is served without a restart; one that does not fit its key is not.
+// A renewed certificate is served without a restart; a certificate that does not fit its key is not.
 func TestTLS_Renewal(t *testing.T) {
 	dir := t.TempDir()
 	certFile, keyFile := pair(t, dir, "one")

@@ -16,22 +16,23 @@
 // # Guarantees
 //
 //   - Nothing can be changed over HTTP but at /run and /down, and not by a web page; every other path answers
-//     GET and HEAD, everything else is refused with 405. /down refuses everybody where the address is no
+//     GET and HEAD, everything else is refused with 405. /down refuses all requests if the address is no
 //     loopback and there is no token.
-//   - With a token, nobody without it gets anything but /healthz/live and /healthz/ready. A token file that
-//     cannot be read lets nobody in.
+//   - With a token, requests without it get only /healthz/live and /healthz/ready. A token file that cannot
+//     be read admits no request.
 //   - The page asks for nothing but itself and /events; its content security policy forbids the rest. Names
 //     come from other members and are text on the page, never markup or script.
 //   - Beside a loopback address only requests to a loopback host are answered, so that no web site can read
 //     the page through a name of its own (DNS rebinding).
-//   - What a client can hold is bounded: connections, feeds, the time for each step. A client that reads
-//     slowly misses states, it delays nobody.
-//   - While nobody watches, nothing runs but the listener.
+//   - What a client can hold is bounded: connections, feeds, the time for each step. A slow client misses
+//     states; it delays no other client.
+//   - Without clients only the listener runs.
 //
 // # Non-guarantees
 //
-//   - Without TLS the token travels in clear text. New logs a warning where that leaves the machine.
-//   - The page shows what this member knows. Other members may see it otherwise; that is what it is for.
+//   - Without TLS the token travels in clear text. New logs a warning if the token leaves the machine.
+//   - The page shows what this member knows. Other members may see the cluster differently; that is what the
+//     page is for.
 //   - The history begins with the process and holds the last few hundred entries.
 //
 // # Assumptions

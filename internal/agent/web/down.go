@@ -30,7 +30,7 @@ type DownRequest struct {
 }
 
 // DownAnswer is what POST /down answers: with 200 where the member is downed, with 409 where nothing was
-// decided, with 504 where nobody knows.
+// decided, with 504 where the outcome is unknown.
 type DownAnswer struct {
 	Outcome string `json:"outcome"`
 	// Message says why the member is not downed, or may not be.
@@ -41,7 +41,7 @@ type DownAnswer struct {
 const maxDownRequest = 4 << 10
 
 // down answers once the resolver has decided, however long that takes: it has a deadline of its own. open
-// says that anybody who reaches this address could ask: then nobody may.
+// says that every client that reaches this address could ask: then all requests are refused.
 func (s *Server) down(down func(ctx context.Context, member, reason string) error, open bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); {
@@ -72,7 +72,7 @@ func (s *Server) down(down func(ctx context.Context, member, reason string) erro
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		_ = json.NewEncoder(w).Encode(answer) // whoever went away does not want it
+		_ = json.NewEncoder(w).Encode(answer) // the client may have gone
 	})
 }
 

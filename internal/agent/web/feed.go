@@ -20,16 +20,16 @@ import (
 const (
 	maxFeeds  = 32
 	pollEvery = 250 * time.Millisecond // how often the source is asked, for all feeds together
-	aliveTime = 15 * time.Second       // between two signs of life
+	aliveTime = 15 * time.Second       // between two keep-alives
 	sendTime  = 5 * time.Second        // for one event to be taken
 	retryTime = 2 * time.Second        // what a client is told to wait before it comes back
 )
 
-// feed is what all clients of /events share: the newest state, encoded once. Whoever needs it renews it;
-// nothing runs by itself.
+// feed is what all clients of /events share: the newest state, encoded once. A client that needs it renews
+// it; nothing runs by itself.
 type feed struct {
 	source Source
-	// boot tells this process from the one before it: ids of entries begin anew.
+	// boot tells this process from an earlier one: ids of entries begin anew.
 	boot string
 	open chan struct{} // holds one for each client
 
@@ -50,7 +50,7 @@ func newFeed(s Source) *feed {
 	return &feed{source: s, boot: strings.ToLower(rand.Text()[:8]), open: make(chan struct{}, maxFeeds), now: &moment{}}
 }
 
-// latest is the newest state; unless it is forced, one that is younger than pollEvery is new enough.
+// latest is the newest state; unless forced, a state younger than pollEvery is new enough.
 func (f *feed) latest(force bool) (*moment, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -110,8 +110,7 @@ func (f *feed) occurrence(e *Entry) occurrence {
 	}
 }
 
-// parseEventID reads the id that a client has seen last; anything that is not one of this process counts as
-// nothing seen.
+// parseEventID reads the id that a client has seen last; an id of another process counts as nothing seen.
 func (f *feed) parseEventID(id string) (seen uint64) {
 	boot, n, _ := strings.Cut(id, "-")
 	seen, err := strconv.ParseUint(n, 10, 64)
@@ -121,9 +120,8 @@ func (f *feed) parseEventID(id string) (seen uint64) {
 	return seen
 }
 
-// events is a feed: the whole state whenever it has changed, and what has happened since the client's last
-// event. A client that does not keep up misses states, never the newest; what is kept for it is a number and
-// the one event that is being written.
+// events is a feed: the whole state whenever it has changed, and the entries since the client's last event. A
+// slow client misses states, never the newest; the server keeps a number and the event being written for it.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
@@ -167,7 +165,7 @@ type client struct {
 	sent    time.Time // when something was sent
 }
 
-// send writes what the client does not have yet, or a sign of life if there was nothing to write for long.
+// send writes what the client does not have yet, or a keep-alive if there was nothing to write for long.
 func (c *client) send(force bool) error {
 	m, err := c.feed.latest(force)
 	if err != nil {

@@ -18,7 +18,7 @@ const (
 	pathReady = "/healthz/ready"
 )
 
-// route is what a path does. Most are read; one with a text for other methods takes POST alone.
+// route is what a path does. Most paths are read; a path with a text for other methods takes POST alone.
 type route struct {
 	http.Handler
 	post string
@@ -69,7 +69,8 @@ func (s *Server) handler(o *Options, guard *token, loopback bool) http.Handler {
 	})
 }
 
-// loopbackHost reports whether a Host header names the loopback. An empty one does: every browser sends one.
+// loopbackHost reports whether a Host header names the loopback. An empty header does: every browser sends a
+// host.
 func loopbackHost(hostport string) bool {
 	host := hostport
 	if h, _, err := net.SplitHostPort(hostport); err == nil {
@@ -93,7 +94,7 @@ func (s *Server) json(show func() any) http.HandlerFunc {
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(append(text, '\n')) // whoever went away does not want it
+		_, _ = w.Write(append(text, '\n')) // the client may have gone
 	}
 }
 

@@ -276,7 +276,7 @@ func TestShutdown_WithoutServe(t *testing.T) {
 	require.NoError(t, s.Serve(t.Context()), "nothing is served after it")
 }
 
-// A client that begins and never ends its request is cut off, whoever else waits is served.
+// A client that never ends its request is cut off; other clients are served.
 func TestServe_SlowClients(t *testing.T) {
 	s, url := served(t, Options{Source: whole(3)})
 	require.Positive(t, s.http.ReadHeaderTimeout)

@@ -39,7 +39,7 @@ type Server struct {
 
 // New listens, and serves nothing yet. It fails when the address cannot be had, or the certificate or the
 // token cannot be read; each error is for an operator and says what to do. It warns of settings that open the
-// page to others than those it is meant for.
+// page to unintended readers.
 func New(o Options) (*Server, error) {
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	s := &Server{log: o.Logger, feed: newFeed(o.Source), ending: make(chan struct{})}
@@ -121,7 +121,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	case <-ctx.Done():
 		bound, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
 		defer cancel()
-		_ = s.Shutdown(bound) // what is left then was cut off: nobody has to wait for a client that does not read
+		_ = s.Shutdown(bound) // the rest was cut off: nothing waits for a client that does not read
 		err = <-failed
 	}
 	if errors.Is(err, http.ErrServerClosed) {
@@ -149,7 +149,7 @@ type Options struct {
 	// TLSCert and TLSKey are PEM files: both or none. They are read again when they change.
 	TLSCert, TLSKey string
 	// TokenFile holds the token that every request but those for the health must bring. It is read anew for
-	// each request. Empty: everybody is let in.
+	// each request. Empty: no token is needed.
 	TokenFile string
 	// Source is what is shown, Singletons what /singletons shows.
 	Source     Source
@@ -158,6 +158,6 @@ type Options struct {
 	Metrics, Programs http.Handler
 	// Down downs a member at POST /down: Provider.Down. Beyond the loopback it wants a token.
 	Down func(ctx context.Context, member, reason string) error
-	// Logger is told what an operator should know. Nil: slog.Default.
+	// Logger takes what an operator should know. Nil: slog.Default.
 	Logger *slog.Logger
 }

@@ -11,22 +11,21 @@ import (
 
 // Config are the rules of one type's shards. Start from DefaultConfig.
 type Config struct {
-	// Rules are those of the hosts. UseLease: the lease of a shard decides where a member stays silent.
+	// Rules are the rules of the hosts. UseLease: where a member stays silent, the lease of a shard decides.
 	slot.Rules
-	// Term is the fencing token of the singleton's run that this machine is. Required, at most
-	// message.MaxTerm.
+	// Term is the fencing token of the singleton's run of this machine. Required, at most message.MaxTerm.
 	Term uint64
-	// Allocator says what belongs where, and how much may move at once. Required; its shards are the type's.
+	// Allocator decides which member each shard belongs to, and how many move at once. Required; its shards
+	// are the type's.
 	Allocator Allocator
-	// Digest is message.Digest of their list.
+	// Digest is message.Digest of the list of shards.
 	Digest uint64
-	// AuditInterval is the pause between two questions to all members what they run, in case that something
-	// was missed.
+	// AuditInterval is the pause between two requests to all members what they run, in case that a report was
+	// missed.
 	AuditInterval time.Duration
 }
 
-// Allocator says where shards belong: *allocation.Allocator does. It says the same whenever it is asked the
-// same.
+// Allocator decides which member each shard belongs to, as *allocation.Allocator does. It is deterministic.
 type Allocator interface {
 	// Shards returns the names of the shards, in order.
 	Shards() []string
@@ -50,45 +49,45 @@ type Machine struct {
 
 	counter   uint64
 	over      bool // resigned
-	recovered bool // it has once known what runs everywhere
+	recovered bool // it has known once what all members run
 	revision  uint64
 
 	members []member // by ID
 	shards  []shard
-	// waitUntil is the end of margins that others know of.
+	// waitUntil is when the margins that hosts reported end.
 	waitUntil time.Duration
 
 	dirty    bool // plan anew
 	planAt   time.Duration
 	repeatAt time.Duration
 	auditAt  time.Duration
-	fresh    []int // shards whose orders are not told yet
+	fresh    []int // shards whose orders were not sent yet
 }
 
-// shard is what is known of one shard.
+// shard is what the coordinator knows of one shard.
 type shard struct {
 	claims []claim // by ID
 	order  order   // number 0: none
 }
 
-// order is what the coordinator wants done with a shard. With an empty to the shard is only stopped at from.
+// order is an order on a shard. With an empty to the shard is only stopped at from.
 type order struct {
 	number   uint64
 	from, to sbr.ID
-	// origin had the shard before it began to move: what counts against the limits.
+	// origin had the shard before it began to move: it counts against the limits.
 	origin sbr.ID
 	since  time.Duration
 	loud   bool
 }
 
-// claim is what a member has, or may have, of a shard.
+// claim says that a member has a shard, or may have it.
 type claim struct {
 	id sbr.ID
-	// phase is what it has told; Idle if it has only been ordered to take it.
+	// phase is the phase that the member reported; Idle if it was only ordered to take the shard.
 	phase slot.Phase
-	// number is the order by which it has it.
+	// number is the order by which the member has the shard.
 	number uint64
-	// ordered is the newest order to it that it may not have seen yet; 0: it has seen all.
+	// ordered is the newest order that the member may not have seen yet; 0: it has seen all.
 	ordered uint64
 }
 
@@ -139,7 +138,7 @@ func (m *Machine) Tick(now time.Duration) []slot.Effect {
 // advance does what time and the newest facts make due.
 func (m *Machine) advance() {
 	if m.View.Peers == nil {
-		return // whom to ask is not known yet
+		return // the members are not known yet
 	}
 	m.expire()
 	m.askReports()
@@ -158,7 +157,7 @@ func (m *Machine) advance() {
 	m.audit()
 }
 
-// recover notes the moment from which on everything is known.
+// recover notes when it is first known what all members run.
 func (m *Machine) recover() {
 	if m.recovered || !m.clear() {
 		return
@@ -220,12 +219,12 @@ func (m *Machine) NextDeadline() (at time.Duration, ok bool) {
 
 // The topics that only a coordinator has.
 const (
-	// TopicRecovering: it finds out what runs where.
+	// TopicRecovering: the coordinator finds out what runs where.
 	TopicRecovering slot.Topic = "recovering"
-	// TopicMember: a member cannot be used, or can again.
+	// TopicMember: a member cannot get shards, or can again.
 	TopicMember slot.Topic = "member"
-	// TopicMove: a shard goes somewhere.
+	// TopicMove: a shard moves.
 	TopicMove slot.Topic = "move"
-	// TopicConflict: two members say that they have a shard.
+	// TopicConflict: two members report the same shard.
 	TopicConflict slot.Topic = "conflict"
 )

@@ -14,28 +14,27 @@ import (
 type member struct {
 	peer slot.Peer
 	key  message.Key
-	// until is when its margin is over; 0: it is there.
+	// until is when its margin is over; 0: the member is present.
 	until time.Duration
 
-	// known: what it runs is known. serves: it takes orders. foreign: it has another list of shards. leaving,
-	// as it says itself.
+	// known: what it runs is known. serves: it takes orders. foreign: it has another list of shards. leaving:
+	// it has reported that it leaves.
 	known, serves, foreign, leaving bool
-	// passed: it is silent, and its leases decide.
+	// passed: the member is silent, and its leases decide.
 	passed bool
-	// silent counts the questions in a row that it has not answered.
+	// silent counts the requests in a row that the member has not answered.
 	silent int
 	askAt  time.Duration
-	cursor int // the shard from which on it is asked next
-	// heard is the number of the newest question that it has answered, seq that of its newest word.
+	cursor int // the next request asks from this shard on
+	// heard is the number of the newest request that the member has answered, seq that of its newest State.
 	heard, seq uint64
-	// unableUntil: it could not take a shard, and gets none before.
+	// unableUntil: the member could not take a shard, and gets none before that time.
 	unableUntil time.Duration
 }
 
 func (w *member) gone() bool { return w.until > 0 }
 
-// toAsk reports whether the member has to be asked what it runs. One that is no candidate for anything is
-// asked once.
+// toAsk reports whether the member has to be asked what it runs. A member that is no candidate is asked once.
 func (w *member) toAsk() bool {
 	return !w.gone() && !w.peer.Unreachable && !w.passed && (!w.known || w.peer.Candidate && !w.serves && !w.foreign || w.cursor > 0)
 }
@@ -53,7 +52,7 @@ func (m *Machine) member(id sbr.ID) *member {
 	return nil
 }
 
-// viewed takes in a new view of the cluster.
+// viewed handles a new view of the cluster.
 func (m *Machine) viewed(v slot.View) {
 	old, first := m.View, m.View.Peers == nil
 	m.View = v
@@ -73,14 +72,14 @@ func (m *Machine) viewed(v slot.View) {
 		}
 	}
 	for i := range v.Peers {
-		// Those that were down before this run began are what hosts still wait for, or do not.
+		// For members that were downed before this run began, the hosts report how long they still wait.
 		if p := &v.Peers[i]; p.Down && !first && old.Peer(p.ID) == nil {
 			m.departed(m.add(p))
 		}
 	}
 }
 
-// there takes in a member that is not down.
+// there handles a member that is not down.
 func (m *Machine) there(p *slot.Peer) {
 	w := m.member(p.ID)
 	if w == nil {
@@ -93,7 +92,7 @@ func (m *Machine) there(p *slot.Peer) {
 		}
 	}
 	if p.Candidate && !w.peer.Candidate {
-		w.serves = false // its manager may be another one, that knows nothing of what this one was told
+		w.serves = false // its manager may be a new one that does not know the orders of the old one
 	}
 	if p.Candidate && !w.peer.Candidate || w.gone() {
 		w.askAt = m.Now
@@ -121,7 +120,7 @@ func (m *Machine) departed(w *member) {
 	}
 }
 
-// claims reports whether a member has any shard, or may have.
+// claims reports whether a member has a shard, or may have one.
 func (m *Machine) claims(id sbr.ID) bool {
 	for i := range m.shards {
 		if m.shards[i].claim(id) != nil {
@@ -161,7 +160,7 @@ func (m *Machine) disown(id sbr.ID) {
 	}
 }
 
-// clear reports whether a shard that nobody claims is run by nobody.
+// clear reports whether a shard without claims certainly runs nowhere.
 func (m *Machine) clear() bool {
 	if m.waitUntil > m.Now || len(m.members) == 0 {
 		return false
@@ -193,7 +192,7 @@ func (m *Machine) askReports() {
 	for _, w := range again {
 		w.askAt = m.Now + m.cfg.HandOverRetryInterval
 		if w.known && !w.serves {
-			w.askAt = m.Now + m.cfg.AuditInterval/4 // it offers to serve, but says that it does not
+			w.askAt = m.Now + m.cfg.AuditInterval/4 // it offers to serve, but answers that it does not
 		}
 		m.unanswered(w)
 		if all && w.cursor > 0 {
@@ -225,8 +224,8 @@ func (m *Machine) ask(to sbr.ID, q message.Message) {
 	m.Emit(slot.Ask[message.Message]{To: to, Message: q})
 }
 
-// unanswered counts a question before it is asked again. A member that stays silent is said loudly; with
-// leases it is then passed over.
+// unanswered counts a request before it is repeated. A member that stays silent is explained; with leases it
+// is then passed over.
 func (m *Machine) unanswered(w *member) {
 	w.silent++
 	if w.silent <= 1 || (w.silent-1)%m.cfg.NumberOfRetries != 0 {
@@ -241,7 +240,7 @@ func (m *Machine) unanswered(w *member) {
 	m.disown(w.peer.ID)
 }
 
-// audit asks everybody from time to time what it runs, passed members included.
+// audit asks all members from time to time what they run, passed members included.
 func (m *Machine) audit() {
 	if m.Now < m.auditAt {
 		return

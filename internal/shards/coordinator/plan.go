@@ -11,8 +11,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sharding/allocation"
 )
 
-// mend orders what has to be ordered whatever the plan says: moves that another coordinator has begun, or
-// that lost their member on the way; and shards to which more members have a claim than a move has.
+// mend gives the orders that do not depend on the plan: it goes on with moves that another coordinator has
+// begun or whose member is gone, and resolves shards with more claims than a move has.
 func (m *Machine) mend() {
 	for s := range m.shards {
 		h := &m.shards[s]
@@ -36,8 +36,7 @@ func (m *Machine) mend() {
 	}
 }
 
-// lostOnTheWay orders anew where the member that had to hand over is not in the way any more, but has not
-// told the new one.
+// lostOnTheWay reissues a move when the old owner has no claim any more, but the new owner may not know.
 func (m *Machine) lostOnTheWay(s int) {
 	h := &m.shards[s]
 	o := h.order
@@ -50,7 +49,7 @@ func (m *Machine) lostOnTheWay(s int) {
 	}
 }
 
-// conflict stops one that has to give way: rather one that waits than one that runs.
+// conflict stops one claimant other than keep: rather one that waits than one that runs.
 func (m *Machine) conflict(s, keep int) {
 	h := &m.shards[s]
 	loser := -1
@@ -66,11 +65,11 @@ func (m *Machine) conflict(s, keep int) {
 	}
 }
 
-// had reports whether the claim is that of a member that runs the shard, or did.
+// had reports whether the claimant runs the shard, or is stopping it.
 func (c *claim) had() bool { return c.phase == slot.Active || c.phase == slot.Stopping }
 
-// keeper is the claim that the others give way to: the newest. Whoever got a later order began after all
-// before had ended, or waits for that.
+// keeper is the claim with the newest order: the others have to stop. The member with the newest order began
+// after all earlier runs had ended, or waits for that.
 func (h *shard) keeper() (best int) {
 	for i := range h.claims {
 		if h.claims[i].newest() > h.claims[best].newest() {
@@ -80,7 +79,7 @@ func (h *shard) keeper() (best int) {
 	return best
 }
 
-// reaches reports whether a member is there to be told anything.
+// reaches reports whether a member can be sent an order.
 func (m *Machine) reaches(id sbr.ID) bool {
 	w := m.member(id)
 	return w != nil && !w.gone() && !w.peer.Unreachable
@@ -102,10 +101,10 @@ func (m *Machine) order(s int, from, to sbr.ID) {
 	m.fresh = append(m.fresh, s)
 }
 
-// nobodyKnows stands for those who may run shards of which nobody has told.
+// nobodyKnows is a placeholder owner: members that have not reported may run the shard.
 const nobodyKnows sbr.ID = "\x00"
 
-// plan orders what the allocator wants done now.
+// plan orders the moves that the allocator wants now.
 func (m *Machine) plan() {
 	if !m.recovered {
 		return
@@ -191,7 +190,8 @@ func (m *Machine) gone(id sbr.ID) bool {
 	return w == nil || w.gone()
 }
 
-// hopeless reports whether a shard waits at a member that cannot run it, and that can be made to give it up.
+// hopeless reports whether a shard waits at a member that cannot run it, and that can be ordered to give it
+// up.
 func (m *Machine) hopeless(h *shard) bool {
 	if len(h.claims) != 1 {
 		return false
@@ -201,7 +201,7 @@ func (m *Machine) hopeless(h *shard) bool {
 		h.order.to == h.claims[0].id && h.order.loud
 }
 
-// repeat tells the orders again that are not carried out.
+// repeat sends the orders again that are not carried out.
 func (m *Machine) repeat() {
 	m.repeatAt = m.Now + m.cfg.HandOverRetryInterval
 	var again []int
@@ -232,8 +232,8 @@ func (m *Machine) repeat() {
 	m.fresh = slices.Compact(slices.Sorted(slices.Values(append(m.fresh, again...))))
 }
 
-// overdue says loudly that an order is not carried out. Where the new member is what is in the way, another
-// is looked for: this one has to give it up first.
+// overdue explains that an order is not carried out. If the new owner is the cause, another member is looked
+// for: the new owner has to give the shard up first.
 func (m *Machine) overdue(s int) {
 	h := &m.shards[s]
 	o := &h.order
@@ -257,7 +257,7 @@ func (m *Machine) overdue(s int) {
 	}
 }
 
-// sendFresh tells all members the orders that are not told yet.
+// sendFresh sends all members the orders that were not sent yet.
 func (m *Machine) sendFresh() {
 	if len(m.fresh) == 0 || m.over {
 		m.fresh = m.fresh[:0]

@@ -9,7 +9,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// asked takes in what a host says of its own accord.
+// asked handles a host's own request.
 func (m *Machine) asked(e slot.Asked[message.Message]) {
 	w := m.member(e.From)
 	if w == nil || w.gone() {
@@ -31,7 +31,7 @@ func (m *Machine) asked(e slot.Asked[message.Message]) {
 	}
 }
 
-// answered takes in the answer to a question of this machine.
+// answered handles the answer to a request of this machine.
 func (m *Machine) answered(e slot.Answered[message.Message]) {
 	w := m.member(e.From)
 	if w == nil || w.gone() {
@@ -46,7 +46,7 @@ func (m *Machine) answered(e slot.Answered[message.Message]) {
 	}
 }
 
-// unserved takes in that a member has no manager: a manager is closed only once nothing of it runs.
+// unserved notes that a member has no manager: a manager is closed only once nothing of it runs.
 func (m *Machine) unserved(w *member) {
 	if !w.known || w.serves {
 		m.dirty = true
@@ -55,7 +55,7 @@ func (m *Machine) unserved(w *member) {
 	m.disown(w.peer.ID)
 }
 
-// reported takes in what a member runs.
+// reported handles a report of a member's shards.
 func (m *Machine) reported(w *member, a *message.Message) {
 	switch {
 	case a.Refused || a.Term > m.cfg.Term:
@@ -83,9 +83,9 @@ func (m *Machine) reported(w *member, a *message.Message) {
 	m.take(w, a)
 }
 
-// take takes in the shards of a report.
+// take records the shards of a report.
 func (m *Machine) take(w *member, a *message.Message) {
-	next := a.First // whatever lies between the entries of a full report is not there
+	next := a.First // the member has no shard between the entries of a full report
 	for _, e := range a.Entries {
 		if e.Shard >= len(m.shards) {
 			return
@@ -119,8 +119,8 @@ func (m *Machine) absent(w *member, from, to int) {
 	}
 }
 
-// stranger takes in a member with another list of shards. It has to stop what it runs: shards of both lists
-// may have the same names.
+// stranger handles a member with another list of shards. The member has to stop its runs: shards of both
+// lists may have the same names.
 func (m *Machine) stranger(w *member, a *message.Message) {
 	if !w.foreign {
 		w.foreign = true
@@ -163,7 +163,7 @@ func (m *Machine) drop(s int, id sbr.ID) {
 	}
 }
 
-// note takes in what a member says of one shard.
+// note records what a member reports of one shard.
 func (m *Machine) note(s int, id sbr.ID, e message.Entry) {
 	h := &m.shards[s]
 	if e.Phase == slot.Idle {
@@ -188,7 +188,7 @@ func (m *Machine) note(s int, id sbr.ID, e message.Entry) {
 	m.settle(s)
 }
 
-// settle ends an order that is carried out, or of which nothing comes.
+// settle ends an order that is carried out, or has no effect any more.
 func (m *Machine) settle(s int) {
 	h := &m.shards[s]
 	o := h.order
@@ -203,7 +203,7 @@ func (m *Machine) settle(s int) {
 		m.end(s)
 	case to.phase == slot.Active && to.ordered == 0:
 		if to.number == o.number && o.from != o.to {
-			m.drop(s, o.from) // it has handed over, or this run had not begun
+			m.drop(s, o.from) // the old owner has handed over, or this run had not begun
 		}
 		m.ExplainShard(slot.TopicArrived, s, "runs on %s, order %d", o.to, to.number)
 		m.end(s)

@@ -5,16 +5,16 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// State is what becomes of one shard.
+// State is the state of one shard.
 type State string
 
 // The states.
 const (
-	// Unowned: nobody runs it.
+	// Unowned: no member runs it.
 	Unowned State = "unowned"
 	// Running: its owner runs it.
 	Running State = "running"
-	// Moving: it is on its way to To.
+	// Moving: it moves to To.
 	Moving State = "moving"
 	// Waiting: for a removal margin, for a lease, or for a member that does not answer or does not stop.
 	Waiting State = "waiting"
@@ -24,18 +24,18 @@ const (
 type ShardStatus struct {
 	Shard string
 	State State
-	// To is the member that it is on its way to.
+	// To is the member that it moves to.
 	To sbr.ID
 }
 
 // Status is what a coordinator knows and waits for.
 type Status struct {
-	// Recovered says that it has once known what all members run.
+	// Recovered says that the coordinator has known once what all members run.
 	Recovered bool
 	Shards    []ShardStatus // by name
 	// Running, Moving, Waiting and Unowned count them.
 	Running, Moving, Waiting, Unowned int
-	// Silent are members that have not said what they run; Strangers have another list of shards. By ID.
+	// Silent are members that have not reported what they run; Strangers have another list of shards. By ID.
 	Silent, Strangers []sbr.ID
 }
 
@@ -76,7 +76,7 @@ func (m *Machine) stateOf(h *shard) State {
 	}
 }
 
-// acquires reports whether the member that a shard is on its way to asks for its lease, which somebody else
+// acquires reports whether the member that a shard moves to has requested its lease, which another process
 // may hold.
 func (h *shard) acquires() bool {
 	c := h.claim(h.order.to)

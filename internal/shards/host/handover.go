@@ -10,19 +10,19 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// asking is when a member is asked next for what it has to hand over. Sorted by member.
+// asking is when a member is asked next for the shards that it has to hand over. Sorted by member.
 type asking struct {
 	of message.Key
 	at time.Duration
 }
 
-// begging is the newest question of another member that wants shards of this one; what it has asked before is
-// in it as well.
+// begging is the newest request of another member for shards of this one. It repeats the member's earlier
+// requests.
 type begging struct {
 	ref   uint64
 	from  sbr.ID
 	takes []message.Take
-	// at is when what has ended so far is handed over; 0: nothing has.
+	// at is when the shards that have ended so far are handed over; 0: none has.
 	at time.Duration
 }
 
@@ -35,7 +35,8 @@ func (m *Machine) askSoon(of message.Key) {
 	m.asks[i].at = m.Now
 }
 
-// askFormer asks the members that have shards which this one takes, once it may run them: until then they do.
+// askFormer asks the members that have the shards that this one takes. It waits until this member may run
+// them: until then the others do.
 func (m *Machine) askFormer() {
 	if !m.able() {
 		return
@@ -62,13 +63,13 @@ func (m *Machine) wanted(of message.Key) (takes []message.Take) {
 	return takes
 }
 
-// answered takes in the answer to a question of this member.
+// answered handles the answer to a request of this member.
 func (m *Machine) answered(e slot.Answered[message.Message]) {
 	if p := m.View.Peer(e.From); p == nil && e.From != m.cfg.Self || p != nil && p.Down || m.down {
 		return
 	}
 	if e.Unserved {
-		m.quits(e.From, false) // its word may be old: a margin it does not end
+		m.quits(e.From, false) // the answer may be old: it ends no margin
 	}
 	switch {
 	case e.Unserved && e.Message.Kind == message.HandOver:
@@ -84,12 +85,12 @@ func (m *Machine) answered(e slot.Answered[message.Message]) {
 			some = m.received(e.From, h) || some
 		}
 		if from := message.KeyOf(e.From); some && len(m.wanted(from)) > 0 {
-			m.askSoon(from) // it has more, which has not ended yet or did not fit
+			m.askSoon(from) // it has more shards, which have not ended yet or did not fit
 		}
 	}
 }
 
-// received takes in that a shard was handed over, under the very order by which it was asked for.
+// received records that a shard was handed over, under the very order of the request.
 func (m *Machine) received(from sbr.ID, h message.Handed) bool {
 	if h.Shard >= len(m.shards) || h.Refused {
 		return false
@@ -102,7 +103,7 @@ func (m *Machine) received(from sbr.ID, h message.Handed) bool {
 	return true
 }
 
-// askedToHandOver stops what another member was ordered to run.
+// askedToHandOver stops the shards that another member was ordered to run.
 func (m *Machine) askedToHandOver(e slot.Asked[message.Message]) {
 	q := &e.Message
 	if q.Digest != m.cfg.Digest || q.Term < m.known.Term || e.From == m.cfg.Self {
@@ -113,10 +114,9 @@ func (m *Machine) askedToHandOver(e slot.Asked[message.Message]) {
 	}
 	m.returned(e.From)
 	for _, t := range q.Takes {
-		// What is asked for by an older order than that of this host is not given away. Between the two, an
-		// order that this host has only seen counts as well: a second line of defence, because a coordinator
-		// orders nothing anew before it knows that nothing comes of the older order. The same is true of
-		// Refused in ended.
+		// A request under an older order than this host's is refused. An order that this host has only seen
+		// counts as well: a second line of defence, because a coordinator orders nothing anew before it knows
+		// that the older order has no effect. The same is true of Refused in ended.
 		if t.Shard >= len(m.shards) || t.Number < m.shards[t.Shard].seen || t.Number <= m.shards[t.Shard].number {
 			continue
 		}
@@ -132,7 +132,7 @@ func (m *Machine) askedToHandOver(e slot.Asked[message.Message]) {
 	m.begs = append(m.begs, begging{ref: e.Ref, from: e.From, takes: q.Takes})
 }
 
-// hand answers those that want shards of this member, once nothing of them is left here.
+// hand answers the members that want shards of this one, once nothing of the shards is left here.
 func (m *Machine) hand() {
 	m.begs = slices.DeleteFunc(m.begs, func(b begging) bool { return !m.down && m.handTo(&b) })
 	for i := range m.begs {
@@ -142,7 +142,7 @@ func (m *Machine) hand() {
 	}
 }
 
-// handTo reports whether a question was answered.
+// handTo reports whether a request was answered.
 func (m *Machine) handTo(b *begging) bool {
 	list := m.ended(b)
 	if len(list) < len(b.takes) && (len(list) == 0 || b.at == 0 || m.Now < b.at) {
@@ -159,7 +159,7 @@ func (m *Machine) handTo(b *begging) bool {
 	return true
 }
 
-// ended are the shards of a question that are not here any more.
+// ended are the shards of a request that are not here any more.
 func (m *Machine) ended(b *begging) (list []message.Handed) {
 	for _, t := range b.takes {
 		h := message.Handed{Shard: t.Shard, Number: t.Number}

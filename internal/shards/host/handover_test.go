@@ -84,8 +84,8 @@ func TestHandOver_SeveralInOneAnswer(t *testing.T) {
 	require.Len(t, answer(t, b.pass(100*time.Millisecond, true)).Handed, 2, "the third takes longer")
 }
 
-// What a run has left here is for whoever takes over, and for a run that follows it here. Once the shard may
-// have run elsewhere it is out of date.
+// The state that a run has left here is for the new owner, and for a later run here. Once the shard may have
+// run elsewhere the state is out of date.
 func TestState_OfAnOlderRunIsNotInherited(t *testing.T) {
 	begin := func(t *testing.T) *bench {
 		b := following(t, nil)
@@ -219,7 +219,7 @@ func TestLeave_RunsUntilAskedAndTakesNothing(t *testing.T) {
 	require.True(t, b.m.Finished())
 }
 
-// Whoever was to take the shard may leave as well: it never asks, and waits for this one in turn.
+// The new owner may leave as well: it never asks, and waits for this member in turn.
 func TestLeave_IsToldWhateverIsOrdered(t *testing.T) {
 	b := following(t, nil)
 	b.order("n1", 5, 2, 0, "", "me")

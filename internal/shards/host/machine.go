@@ -13,23 +13,23 @@ import (
 // Self, Gone and Known.
 type Config struct {
 	slot.Rules
-	// Shards is how many there are, at most message.MaxShards. Required.
+	// Shards is the number of shards, at most message.MaxShards. Required.
 	Shards int
-	// Digest is message.Digest of their list.
+	// Digest is message.Digest of the list of shards.
 	Digest uint64
-	// Known is Machine.Known of the machine that this one follows in the same incarnation: what that one
-	// refused, this one has to refuse.
+	// Known is Machine.Known of an earlier machine of the same incarnation: this machine has to refuse what
+	// its predecessor refused.
 	Known Known
 }
 
-// gather is how long what belongs into one message is waited for.
+// gather is how long changes are collected for one message.
 const gather = 50 * time.Millisecond
 
-// Known is whose orders a host follows.
+// Known names the coordinator whose orders a host follows.
 type Known struct {
-	// Term is the largest that it has heard of.
+	// Term is the largest known term.
 	Term uint64
-	// Coordinator is the member that runs under it. Empty: not known yet.
+	// Coordinator is the member that runs the coordinator of Term. Empty: not known yet.
 	Coordinator sbr.ID
 	// Seq is the number of the last State.
 	Seq uint64
@@ -43,25 +43,26 @@ type Machine struct {
 	ids  map[message.Key]sbr.ID // of those in the view that are not down; replaced, never changed
 
 	known Known
-	// floor: orders with this number or a smaller one are not for this machine. It is that of the first
-	// question for a report that it has answered under the term; 0: none yet, and no orders to take a shard
-	// are followed.
+	// floor: orders with this number or a smaller one are not for this machine. It is the number of the first
+	// request for a report that it answered under the term; 0: none yet, and no orders to take a shard are
+	// followed.
 	floor uint64
 	// foreign: the coordinator has another list of shards.
 	foreign bool
 
 	down     bool
 	leaving  bool
-	resigned bool          // everybody was told that nothing runs here
+	resigned bool          // Resigned was sent: nothing runs here
 	patience time.Duration // until when others may ask, while leaving
-	bidAt    time.Duration // when everybody is told again that this member leaves
+	bidAt    time.Duration // when all members are told again that this member leaves
 
 	shards []shard
 	held   []int // the shards that are not idle, in order
 	asks   []asking
 	duties []duty
 	begs   []begging
-	// news are shards of which the coordinator may not know what it should; newsAt is when it is told.
+	// news are shards that changed since the coordinator was last told; newsAt is when the next report is
+	// due.
 	news   []int
 	newsAt time.Duration
 	going  []going // members that take nothing any more, by ID
@@ -70,17 +71,18 @@ type Machine struct {
 // New returns the machine of a member on which nothing runs. now is the driver's clock.
 func New(cfg Config, now time.Duration) *Machine {
 	m := &Machine{Base: slot.NewBase(cfg.Rules, now), cfg: cfg, self: message.KeyOf(cfg.Self), known: cfg.Known, shards: make([]shard, cfg.Shards)}
-	m.known.Coordinator = "" // a machine follows whoever has its report
+	m.known.Coordinator = "" // a machine follows the coordinator that has its report
 	for s := range m.shards {
 		m.shards[s].Shard = s
 	}
 	return m
 }
 
-// Known returns whose orders the machine follows.
+// Known returns the coordinator whose orders the machine follows.
 func (m *Machine) Known() Known { return m.known }
 
-// Shard returns the phase of a shard, and the order by which this member has it; 0: it is idle.
+// Shard returns the phase of a shard, and the number of the order by which this member has it; 0: the shard
+// is idle.
 func (m *Machine) Shard(s int) (p slot.Phase, number uint64) {
 	return m.shards[s].Phase, m.shards[s].number
 }
@@ -88,8 +90,8 @@ func (m *Machine) Shard(s int) (p slot.Phase, number uint64) {
 // Finished reports whether nothing runs here and nothing ever will: the member leaves or is down.
 func (m *Machine) Finished() bool { return m.over() && len(m.held) == 0 }
 
-// Until returns the moment, on the driver's clock, at which all runs without a lease are over unless the
-// member is sure of its place meanwhile. ok is false where leases decide, or nothing runs.
+// Until returns the moment, on the driver's clock, at which all runs without a lease are over unless
+// membership is confirmed meanwhile. ok is false where leases decide, or nothing runs.
 func (m *Machine) Until() (at time.Duration, ok bool) {
 	if m.cfg.UseLease {
 		return 0, false

@@ -9,18 +9,18 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// duty is a question with orders that name this member. It is answered once all of them are carried out, or
+// duty is a request with orders that name this member. It is answered once all of them are carried out, or
 // when they are repeated.
 type duty struct {
 	ref    uint64
-	number uint64 // of the question
+	number uint64 // of the request
 	orders []message.Order
 }
 
-// asked takes in a question.
+// asked handles a request.
 func (m *Machine) asked(e slot.Asked[message.Message]) {
 	if p := m.View.Peer(e.From); m.down || p != nil && p.Down {
-		return // who is out is told so by others, and who is down says nothing
+		return // a downed member gets the verdict from others; this member, if down, sends nothing
 	}
 	switch q := &e.Message; q.Kind {
 	case message.Report:
@@ -38,8 +38,8 @@ func (m *Machine) asked(e slot.Asked[message.Message]) {
 	}
 }
 
-// follow takes in whose message it is, and reports whether it is the coordinator of this member. What an
-// older one says is refused.
+// follow reports whether a message is from the coordinator that this member follows. Messages of an older
+// coordinator are refused.
 func (m *Machine) follow(from sbr.ID, q *message.Message) bool {
 	switch {
 	case q.Term < m.known.Term:
@@ -72,8 +72,8 @@ func (m *Machine) adopt(term uint64) {
 	}
 }
 
-// askedToReport says what runs here. From then on the asker's orders are followed, those that it gives from
-// now on.
+// askedToReport answers with what runs here. From now on this member follows the orders that the asker gives
+// later.
 func (m *Machine) askedToReport(e slot.Asked[message.Message]) {
 	q := &e.Message
 	a := m.state(q.Number)
@@ -99,7 +99,7 @@ func (m *Machine) state(number uint64) message.Message {
 		Wait: m.Waits()}
 }
 
-// fill lists what is held from a shard on, as much as one message carries.
+// fill lists the held shards from first on, as many as one message carries.
 func (m *Machine) fill(a *message.Message, first int) {
 	first = min(first, m.cfg.Shards)
 	i, _ := slices.BinarySearch(m.held, first)
@@ -122,8 +122,8 @@ func (m *Machine) entry(s int) message.Entry {
 	return e
 }
 
-// ordered takes in orders. Those that take a shard away count at once; to take one, this member must have
-// reported first: what was ordered before it began is not meant for it.
+// ordered handles orders. Orders that take a shard away count at once. To take one, this member must have
+// reported first: earlier orders are not meant for it.
 func (m *Machine) ordered(e slot.Asked[message.Message]) {
 	q := &e.Message
 	if !m.follow(e.From, q) || m.foreign {
@@ -139,7 +139,7 @@ func (m *Machine) ordered(e slot.Asked[message.Message]) {
 		case o.To == m.self && m.floor == 0:
 			continue
 		case o.To == m.self && o.Number <= m.floor:
-			m.shards[o.Shard].seen = max(m.shards[o.Shard].seen, o.Number) // nothing comes of it, which its coordinator has to hear
+			m.shards[o.Shard].seen = max(m.shards[o.Shard].seen, o.Number) // no effect: its coordinator has to know
 		case o.Number > m.shards[o.Shard].seen && o.To == m.self:
 			m.orderedToTake(o)
 		case o.Number > m.shards[o.Shard].seen && (o.To != message.Nobody || o.From == m.self):
@@ -154,8 +154,7 @@ func (m *Machine) ordered(e slot.Asked[message.Message]) {
 	}
 }
 
-// oblige notes a question to answer. What was asked before about the same shards is answered with what there
-// is.
+// oblige queues a request. Older requests about the same shards are answered now, with the present state.
 func (m *Machine) oblige(d duty) {
 	m.duties = slices.DeleteFunc(m.duties, func(old duty) bool {
 		same := slices.ContainsFunc(old.orders, func(o message.Order) bool {
@@ -169,7 +168,7 @@ func (m *Machine) oblige(d duty) {
 	m.duties = append(m.duties, d)
 }
 
-// orderedToTake takes in that this member shall run a shard.
+// orderedToTake handles an order that this member shall run a shard.
 func (m *Machine) orderedToTake(o message.Order) {
 	sl := &m.shards[o.Shard]
 	if sl.Phase == slot.Stopping || sl.Phase == slot.Releasing {
@@ -177,7 +176,7 @@ func (m *Machine) orderedToTake(o message.Order) {
 	}
 	sl.seen = o.Number
 	if m.over() {
-		return // the coordinator is told that nothing comes of it
+		return // the coordinator is told that the order has no effect
 	}
 	switch sl.Phase {
 	case slot.Idle:
@@ -194,12 +193,12 @@ func (m *Machine) orderedToTake(o message.Order) {
 	}
 }
 
-// orderedAway takes in that another member shall run a shard, or nobody.
+// orderedAway handles an order that another member, or none, shall run a shard.
 func (m *Machine) orderedAway(o message.Order) {
 	sl := &m.shards[o.Shard]
 	sl.seen = o.Number
 	if o.From != m.self {
-		sl.left = nil // somebody else had it since
+		sl.left = nil // another member had it since
 	}
 	if sl.Phase == slot.Active && o.From == m.self && o.To != message.Nobody {
 		return // until that member asks for it: so the gap is short
@@ -207,7 +206,7 @@ func (m *Machine) orderedAway(o message.Order) {
 	m.giveUp(o.Shard, slot.CauseOrdered, "the coordinator has ordered otherwise")
 }
 
-// fulfil answers orders that are carried out, or cannot be.
+// fulfil answers orders that are carried out, or cannot be carried out.
 func (m *Machine) fulfil() {
 	m.duties = slices.DeleteFunc(m.duties, func(d duty) bool {
 		for _, o := range d.orders {
@@ -220,7 +219,7 @@ func (m *Machine) fulfil() {
 	})
 }
 
-// done reports whether nothing comes of an order any more than there is.
+// done reports whether an order has no further effect here.
 func (m *Machine) done(o message.Order) bool {
 	sl := &m.shards[o.Shard]
 	if o.To == m.self {
@@ -229,38 +228,38 @@ func (m *Machine) done(o message.Order) bool {
 	return sl.number == 0 || sl.number > o.Number
 }
 
-// account answers orders with what there is.
+// account answers orders with the present state.
 func (m *Machine) account(d *duty) {
 	a := m.state(d.number)
 	for _, o := range d.orders {
 		a.Entries = append(a.Entries, m.entry(o.Shard))
 	}
-	a.Entries = a.Entries[:message.Fit(&a)] // what does not fit is told as news
+	a.Entries = a.Entries[:message.Fit(&a)] // the rest is reported as news
 	for _, e := range a.Entries {
 		m.heardOf(e.Shard)
 	}
 	m.Emit(slot.Answer[message.Message]{Ref: d.ref, Message: a})
 }
 
-// toBeTold notes that the coordinator has to hear of a shard.
+// toBeTold notes that a shard has to be reported to the coordinator.
 func (m *Machine) toBeTold(s int) {
 	m.shards[s].toldIn = 0
 	if len(m.news) == 0 {
-		m.newsAt = m.Now + gather // an answer that is due may tell it first
+		m.newsAt = m.Now + gather // an answer that is due may report it first
 	}
 	if i, found := slices.BinarySearch(m.news, s); !found {
 		m.news = slices.Insert(m.news, i, s)
 	}
 }
 
-// heardOf notes that a shard need not be told: the coordinator repeats its question if the answer is lost.
+// heardOf notes that a shard need not be reported: the coordinator repeats its request if the answer is lost.
 func (m *Machine) heardOf(s int) {
 	if i, found := slices.BinarySearch(m.news, s); found {
 		m.news = slices.Delete(m.news, i, i+1)
 	}
 }
 
-// tell tells the coordinator what it may not know.
+// tell reports to the coordinator what it may not know.
 func (m *Machine) tell() {
 	untold := m.untold()
 	if len(untold) == 0 || m.Now < m.newsAt || !m.reachesCoordinator() {
@@ -278,8 +277,8 @@ func (m *Machine) tell() {
 	m.Emit(slot.Ask[message.Message]{To: m.known.Coordinator, Message: q})
 }
 
-// bid tells everybody that this member leaves, again and again while its runs wait for others to ask: where
-// everybody leaves, nobody waits for the others.
+// bid tells all members that this one leaves. It repeats that while its runs wait for others to ask: where
+// all members leave, none waits for the others.
 func (m *Machine) bid() {
 	if m.waits() && m.Now >= m.bidAt {
 		m.bidAt = m.Now + m.cfg.HandOverRetryInterval
@@ -292,7 +291,8 @@ func (m *Machine) waits() bool {
 	return m.leaving && !m.down && slices.ContainsFunc(m.held, func(s int) bool { return m.shards[s].Phase == slot.Active })
 }
 
-// untold are the shards that no answer will tell: an order that is not carried out yet is answered later.
+// untold are the shards that no later answer will report: an order that is not carried out yet is answered
+// later.
 func (m *Machine) untold() []int {
 	list := slices.Clone(m.news)
 	for _, d := range m.duties {
@@ -303,13 +303,13 @@ func (m *Machine) untold() []int {
 	return list
 }
 
-// reachesCoordinator reports whether there is one to be told anything.
+// reachesCoordinator reports whether there is a reachable coordinator.
 func (m *Machine) reachesCoordinator() bool {
 	p := m.View.Peer(m.known.Coordinator)
 	return !m.down && m.floor > 0 && !m.foreign && (m.known.Coordinator == m.cfg.Self || p != nil && !p.Down && !p.Unreachable)
 }
 
-// noted takes in that the coordinator has heard the news.
+// noted handles the coordinator's acknowledgement of a report.
 func (m *Machine) noted(e slot.Answered[message.Message]) {
 	if e.From != m.known.Coordinator || e.Message.Term != m.known.Term {
 		return

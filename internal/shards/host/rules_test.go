@@ -82,8 +82,8 @@ func TestOrder_IsNotFollowedBeforeAReport(t *testing.T) {
 	require.Equal(t, 1, starts(b.order("n1", 5, 10, 0, "", "me")))
 }
 
-// A machine that follows another one gets what that one was ordered. It takes nothing by that, and says so:
-// the coordinator waits for nothing else.
+// A new machine gets the orders of its predecessor. It takes nothing by them, and says so: the coordinator
+// waits for nothing else.
 func TestOrder_FromBeforeTheReportIsAnswered(t *testing.T) {
 	b := newBench(t, nil)
 	b.report("n1", 5, 9)

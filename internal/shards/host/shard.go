@@ -8,7 +8,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// told is a phase as others are told.
+// told is a phase as it is reported to others.
 func told(p slot.Phase) slot.Phase {
 	switch p {
 	case slot.Resting:
@@ -23,19 +23,20 @@ func told(p slot.Phase) slot.Phase {
 // shard is one shard on this member.
 type shard struct {
 	slot.Slot
-	// seen is the newest order on the shard; number is the one by which it is held.
+	// seen is the number of the newest order on the shard; number is that of the order by which it is held.
 	seen, number uint64
-	// from has to hand over before it is taken; Nobody: nothing is in the way.
+	// from is the member that has to hand over first; Nobody: there is none.
 	from message.Key
-	// handed is what the run before has left, of the member handedBy; handedToken is its token, with a lease.
+	// handed is the state that the last run on the member handedBy has left; handedToken is its token, with a
+	// lease.
 	handed      []byte
 	handedBy    sbr.ID
 	handedToken uint64
-	left        []byte // what the last run here has left
-	given       uint64 // the order by which that was handed over: for another one it is out of date; 0: none yet
-	// again: once it has stopped its lease is asked for again.
+	left        []byte // the state that the last run here has left
+	given       uint64 // the order by which left was handed over; for another order it is stale; 0: none
+	// again: once the shard has stopped its lease is requested again.
 	again bool
-	// toldIn is the State that has told the coordinator of the present phase; 0: none has.
+	// toldIn is the number of the State that reported the present phase; 0: none has.
 	toldIn uint64
 }
 
@@ -65,7 +66,7 @@ func (m *Machine) take(s int, number uint64, from message.Key) {
 	if from == m.self {
 		sl.from = message.Nobody
 	} else {
-		sl.left = nil // somebody else may have run it since
+		sl.left = nil // another member may have run it since
 	}
 	sl.Enter(m, slot.Taking)
 	if sl.from != message.Nobody {
@@ -73,7 +74,7 @@ func (m *Machine) take(s int, number uint64, from message.Key) {
 	}
 }
 
-// progress goes on with a shard where nothing is in the way.
+// progress moves a shard on where nothing prevents it.
 func (m *Machine) progress(s int) {
 	switch sl := &m.shards[s]; sl.Phase {
 	case slot.Taking:
@@ -114,7 +115,7 @@ func (m *Machine) start(s int, token uint64) {
 	sl.Start(m, token, state, from)
 }
 
-// successor reports whether there is somebody to whom shards can be handed over.
+// successor reports whether shards can be handed over to another member.
 func (m *Machine) successor() bool {
 	return slices.ContainsFunc(m.View.Peers, func(p slot.Peer) bool {
 		_, goes := m.goes(p.ID)
@@ -122,7 +123,7 @@ func (m *Machine) successor() bool {
 	})
 }
 
-// giveUp ends whatever this member does with a shard.
+// giveUp ends what this member does with a shard.
 func (m *Machine) giveUp(s int, c slot.Cause, why string) {
 	switch sl := &m.shards[s]; sl.Phase {
 	case slot.Taking, slot.Acquiring:
@@ -137,7 +138,7 @@ func (m *Machine) giveUp(s int, c slot.Cause, why string) {
 	}
 }
 
-// ofSlot hands a shard what has become of its run or its lease.
+// ofSlot passes a shard an event of its run or its lease.
 func (m *Machine) ofSlot(e slot.Event) {
 	switch e := e.(type) {
 	case slot.LeaseAnswer:
@@ -174,14 +175,14 @@ func (m *Machine) runEnded(sl *shard, e slot.RunEnded) {
 	m.release(e.Shard)
 }
 
-// release gives the lease back, or goes on at once where there is none. Nothing runs.
+// release releases the lease; without one it settles at once. Nothing runs.
 func (m *Machine) release(s int) {
 	if m.shards[s].Release(m) {
 		m.settle(s)
 	}
 }
 
-// settle comes once nothing of a shard is left here, its lease included.
+// settle is called once nothing of a shard is left here, its lease included.
 func (m *Machine) settle(s int) {
 	sl := &m.shards[s]
 	if m.over() || !sl.again {

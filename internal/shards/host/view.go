@@ -10,7 +10,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// viewed takes in a new view of the cluster.
+// viewed handles a new view of the cluster.
 func (m *Machine) viewed(v slot.View) {
 	ids := make(map[message.Key]sbr.ID, len(v.Peers))
 	for i := range v.Peers {
@@ -30,8 +30,8 @@ func (m *Machine) viewed(v slot.View) {
 	}
 }
 
-// departed begins the margin of a candidate that is gone, or was downed, unless it has said that nothing of
-// it runs.
+// departed begins the margin of a candidate that is gone, or was downed, unless it has reported that nothing
+// of it runs.
 func (m *Machine) departed(p *slot.Peer) {
 	if i, found := m.goes(p.ID); (!found || !m.going[i].done) && p.Candidate && p.ID != m.cfg.Self {
 		m.Depart(p.ID)
@@ -44,7 +44,7 @@ type going struct {
 	done bool
 }
 
-// goes looks for a member among those that go.
+// goes finds a member in going.
 func (m *Machine) goes(id sbr.ID) (i int, found bool) {
 	return slices.BinarySearchFunc(m.going, id, func(g going, id sbr.ID) int { return cmp.Compare(g.id, id) })
 }
@@ -68,7 +68,7 @@ func (m *Machine) returned(id sbr.ID) {
 	}
 }
 
-// leave takes nothing any more, and waits for others to ask for what runs.
+// leave makes this member take nothing any more, and wait for others to ask for its runs.
 func (m *Machine) leave(patience time.Duration) {
 	switch {
 	case m.down:
@@ -91,7 +91,7 @@ func (m *Machine) downed(why string) {
 		return
 	}
 	m.down = true
-	m.duties, m.begs = nil, nil // who is down says nothing any more
+	m.duties, m.begs = nil, nil // a downed member sends nothing any more
 	for _, s := range slices.Clone(m.held) {
 		m.giveUp(s, slot.CauseDown, "this member is down: "+why)
 	}

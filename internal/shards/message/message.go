@@ -11,13 +11,13 @@ import (
 
 // The limits of what a message can say.
 const (
-	// MaxSize is how many bytes a message has at most: that of questions and answers between members.
+	// MaxSize is how many bytes a message has at most: the limit of requests and answers between members.
 	MaxSize = 700
 	// MaxState is how many bytes of state a run may hand over.
 	MaxState = slot.MaxState
 	// MaxShards is how many shards a type has at most.
 	MaxShards = 4096
-	// CounterBits are those of a number that count under one term.
+	// CounterBits is how many bits of a number count under one term.
 	CounterBits = 18
 	// MaxCounter is the last number under a term.
 	MaxCounter = 1<<CounterBits - 1
@@ -31,7 +31,7 @@ func Number(term, n uint64) uint64 { return term<<CounterBits | n }
 // TermOf returns the term of a number.
 func TermOf(number uint64) uint64 { return number >> CounterBits }
 
-// Key is a member's incarnation in short.
+// Key is a short hash of a member's incarnation.
 type Key uint64
 
 // Nobody is no member's key.
@@ -45,8 +45,8 @@ func KeyOf(id sbr.ID) Key {
 	return Key(max(xxhash.Sum64String(string(id)), 1))
 }
 
-// version is that of the wire format. It goes into the digest: members with different ones do not understand
-// each other.
+// version is the version of the wire format. It goes into the digest: members with different versions do not
+// understand each other.
 const version = 1
 
 // Digest tells lists of shards apart: members work together only if the type, the sorted names, and whether
@@ -69,13 +69,13 @@ type Kind uint8
 
 // The kinds. The zero Kind is none.
 const (
-	// Report asks members what they run, from shard First on. It is answered with State.
+	// Report asks members what they run, from shard First on. They answer with State.
 	Report Kind = iota + 1
-	// Orders tells everybody which shards go where. Members that are named answer with State.
+	// Orders tells all members which shards go where. Members that an order names answer with State.
 	Orders
-	_ // told everybody who owns what, in versions before
-	// State says what a member runs. It answers Report and Orders; as a question it tells the coordinator
-	// news, which answers Noted. One that leaves tells everybody.
+	_ // the owners of all shards, in earlier versions
+	// State says what a member runs. It answers Report and Orders; as a request it reports changes to the
+	// coordinator, which answers Noted. A member that leaves sends it to all.
 	State
 	// Noted answers State.
 	Noted
@@ -83,7 +83,7 @@ const (
 	HandOver
 	// HandedOver answers HandOver: the shards do not run there any more.
 	HandedOver
-	// Resigned tells everybody that the sender runs nothing and will not.
+	// Resigned tells all members that the sender runs nothing and will not.
 	Resigned
 )
 
@@ -97,23 +97,23 @@ func (k Kind) String() string {
 	return kindNames[k]
 }
 
-// Message is what one member says to another. Which fields count depends on Kind; the others are zero.
+// Message is what one member sends to another. Which fields count depends on Kind; the others are zero.
 type Message struct {
 	Kind Kind
 	// Digest is the sender's list of shards, see Digest.
 	Digest uint64
-	// Term is the coordinator's, in its own messages; in those of hosts the largest that they know.
+	// Term is the coordinator's in its own messages; in messages of hosts it is the largest that they know.
 	Term uint64
-	// Number is that of the coordinator's question; answers repeat it. Of State as a question it is 0.
+	// Number is the number of the coordinator's request; answers repeat it. In State as a request it is 0.
 	Number uint64
 	// Seq grows with each State of a member, and with Resigned; Noted repeats it.
 	Seq uint64
-	// First and Next bound the shards that are meant, of Report (First) and State (both, with Full).
+	// First and Next bound the shards of Report (First) and State (both, with Full).
 	First, Next int
 	// Full says that State lists all shards from First up to, not including, Next that the member has to do
-	// with. Otherwise it is about those listed only.
+	// with. Otherwise it reports only the listed shards.
 	Full bool
-	// Leaving: the member is on its way out, of State.
+	// Leaving: the member leaves, of State.
 	Leaving bool
 	// Refused: the member follows another coordinator, of State.
 	Refused bool
@@ -134,21 +134,21 @@ type Order struct {
 	Shard int
 	// From has to hand over first. Nobody: nothing runs.
 	From Key
-	// To is who shall run it. Nobody: From stops, and that is all.
+	// To is the member that shall run the shard. Nobody: From only stops.
 	To Key
-	// Number is the order's: N is counted under the message's Term.
+	// Number is the number of the order, under the message's Term.
 	Number uint64
 }
 
 // Entry is what a member does with one shard.
 type Entry struct {
 	Shard int
-	// Phase is one up to slot.Stopping: for others a run that rests is active, and a lease that is given back
-	// is stopping.
+	// Phase is one up to slot.Stopping: others see a resting run as active, and a lease being released as
+	// stopping.
 	Phase slot.Phase
 	// Number is the order by which it has the shard; 0 if Idle.
 	Number uint64
-	// Seen is the newest order on this shard that it knows, at least Number.
+	// Seen is the newest order on this shard that the member knows, at least Number.
 	Seen uint64
 	// Token is the run's fencing token under a lease; 0 otherwise.
 	Token uint64
@@ -163,25 +163,25 @@ type Take struct {
 // Handed answers Take.
 type Handed struct {
 	Shard int
-	// Number is that of the Take.
+	// Number is the number of the Take.
 	Number uint64
 	// Refused: the sender knows a newer order.
 	Refused bool
-	// Token is that of the last run, where shards have leases: a larger grant that does not follow on it says
-	// that there was a run in between.
+	// Token is the token of the last run, where shards have leases: if the next grant is larger than Token+1
+	// there may have been a run in between.
 	Token uint64
-	// State is what the last run has left, at most MaxState bytes.
+	// State is the state that the last run has left, at most MaxState bytes.
 	State []byte
 }
 
-// Writer is a slot.Writer of what machines of shards know. They only compare numbers, which grow for as long
-// as a cluster lives: so only their order counts.
+// Writer is a slot.Writer for machines of shards. The machines only compare numbers, which grow for as long
+// as a cluster lives: so only the order of numbers counts.
 type Writer interface {
 	slot.Writer
 	// Order is the number of an order on a shard, Token a token of its lease.
 	Order(shard int, n uint64)
 	Token(shard int, n uint64)
-	// Seq is the number of a State of a member, Question that of a question to it.
+	// Seq is the number of a member's State, Question the number of a request to the member.
 	Seq(of Key, n uint64)
 	Question(to Key, n uint64)
 }

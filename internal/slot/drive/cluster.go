@@ -11,7 +11,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Cluster is a member's place in its cluster. *downing.Provider is one.
+// Cluster is a member's view of its cluster. *downing.Provider is one.
 type Cluster interface {
 	Roster
 	Config() downing.Config
@@ -26,14 +26,14 @@ type Cluster interface {
 // firstLook bounds how long Self waits: a provider that was not started never looks.
 const firstLook = 5 * time.Second
 
-// Roster is who is there. *downing.Provider has it.
+// Roster lists the members. *downing.Provider is one.
 type Roster interface {
 	Peers() downing.Peers
 	Follow(f func()) (stop func())
 }
 
 // Self returns this member. A provider that has just been started may not have looked at its members yet:
-// that is waited for, for some seconds at most. The error is downing.ErrNotMember.
+// Self waits for that, for firstLook at most. The error is downing.ErrNotMember.
 func Self(ctx context.Context, r Roster) (*downing.Peer, error) {
 	ctx, cancel := context.WithTimeout(ctx, firstLook)
 	defer cancel()
@@ -44,13 +44,13 @@ func Self(ctx context.Context, r Roster) (*downing.Peer, error) {
 	return self, nil
 }
 
-// Await waits until who is there is as wanted; false: ctx has ended.
+// Await waits until wanted is true of the members; false: ctx has ended.
 func Await(ctx context.Context, r Roster, wanted func(downing.Peers) bool) bool {
 	changed := make(chan struct{}, 1)
 	defer r.Follow(func() {
 		select {
 		case changed <- struct{}{}:
-		default: // one is there that nobody has taken yet
+		default: // a change is pending already
 		}
 	})()
 	for !wanted(r.Peers()) {
@@ -63,8 +63,8 @@ func Await(ctx context.Context, r Roster, wanted func(downing.Peers) bool) bool 
 	return true
 }
 
-// Margins are those that a machine has to wait for which begins now: of members that offered the topic and
-// are gone. They end so long after now. Sorted by ID.
+// Margins returns, for each removed member that offered the topic, how long a machine that begins now has to
+// wait. Sorted by ID.
 func Margins(p downing.Peers, topic string, margin time.Duration) (gone []slot.Departure) {
 	for _, d := range p.Gone {
 		if left := margin - Since(d.At); left > 0 && (d.Unseen || slices.Contains(d.Serves, topic)) {

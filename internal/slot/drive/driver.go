@@ -1,5 +1,5 @@
-// Package drive drives the machines of singletons and shards: it is the goroutine that owns them, calls the
-// application's functions, holds leases, and talks to the other members.
+// Package drive drives the machines of singletons and shards: its goroutine owns them. It calls the
+// application's functions, holds leases, and exchanges messages with the other members.
 package drive
 
 import (
@@ -40,26 +40,25 @@ type Runner interface {
 // machines.
 type Options[M any] struct {
 	Cluster Cluster
-	// Topic is where the managers talk. Name and What say what this is, for errors and for the log, which has
-	// its name.
+	// Topic is the topic of the managers' messages. Name and What name what runs, for errors and for the log.
 	Topic, Name, What string
-	// Kind and Instance are the labels of its metrics: what runs, and which.
+	// Kind and Instance are the labels of the metrics.
 	Kind, Instance string
 	Log            *slog.Logger
-	// Rules are those of the machine; Begin fills in Self and Gone.
+	// Rules are the machine's; Begin fills in Self and Gone.
 	Rules slot.Rules
 	// Pause, if set, is called before each step and may block.
 	Pause func()
-	// Encode and Decode are the wire form of what members say.
+	// Encode and Decode are the wire format of messages.
 	Encode func([]byte, M) []byte
 	Decode func([]byte) (M, error)
-	// Asked takes in a question.
+	// Asked handles a request.
 	Asked func(from sbr.ID, m M, answer func(M) error)
-	// AsksItself: questions to everybody, and to this member, are for its own machines as well.
+	// AsksItself: requests to all members, and to this one, also go to its own machines.
 	AsksItself bool
-	// Explained is told what a machine explains. It returns what more the log line says.
+	// Explained receives a machine's explanations. It returns more attributes for the log line.
 	Explained func(e slot.Explain) (attrs []any)
-	// GaveUp is told that the second machine is of no use any more.
+	// GaveUp is called when the second machine gives up its run.
 	GaveUp func(e slot.GiveUp)
 	// Settled follows each round of steps.
 	Settled func()
@@ -67,19 +66,18 @@ type Options[M any] struct {
 	// runs.
 	Looped, Closed func()
 
-	// Slots is how many there are. Function is what one of them runs, in a run that has just begun.
+	// Slots is the number of slots. Function returns the function of a run that has just begun.
 	Slots    int
 	Function func(r *Run) func(context.Context) error
-	// Happened is told what becomes of a run.
+	// Happened receives the progress of a run.
 	Happened func(what Moment, r *Run, why string)
-	// Ended says what is to be done after the end of a run, which took so long; Rest is the pause where it
-	// could not even begin.
+	// Ended decides what follows the end of a run, which took so long; Rest is the pause after a run that
+	// could not begin.
 	Ended func(r *Run, err error, took time.Duration) slot.RunEnded
 	Rest  time.Duration
-	// StopTimeout is how long a run may take to end before that is said loudly, again and again. Zero: it is
-	// not said.
+	// StopTimeout is how long a run may take to end before the log says so, again and again. Zero: never.
 	StopTimeout time.Duration
-	// Lease is where the slots have their leases.
+	// Lease are the options of the slots' leases.
 	Lease LeaseOptions
 }
 
@@ -91,7 +89,7 @@ type Driver[M any] struct {
 	Self    sbr.ID
 	Origin  time.Time
 	Machine Runner
-	// Second is told what the first machine is told of the cluster; nil: there is none.
+	// Second gets the same views of the cluster as Machine; nil: there is none.
 	Second Machine
 
 	ctx     context.Context // ends when everything is over
@@ -99,7 +97,7 @@ type Driver[M any] struct {
 	workers sync.WaitGroup
 	over    chan struct{}
 	begun   atomic.Bool
-	open    map[uint64]func(M) error // questions of others that have no answer yet: it may take as long as a run takes to end
+	open    map[uint64]func(M) error // unanswered requests of others: a run may take long to end
 	kept    uint64
 	runs    []running
 	meters  *meters
@@ -113,8 +111,8 @@ func New[M any](o Options[M]) *Driver[M] {
 	return d
 }
 
-// Begin finds this member in its cluster, and has prepare make its machine. Unless the error is ErrStarted,
-// End has been called when there is one.
+// Begin finds this member in its cluster, and lets prepare make its machine. If it returns an error other
+// than ErrStarted, it has called End.
 func (d *Driver[M]) Begin(ctx context.Context, prepare func(context.Context, *downing.Peer) error) error {
 	if !d.begun.CompareAndSwap(false, true) {
 		return ErrStarted
@@ -135,15 +133,15 @@ func (d *Driver[M]) Begin(ctx context.Context, prepare func(context.Context, *do
 	return err
 }
 
-// Go begins to drive Machine, and tells the others that this member offers to run something; otherwise it
-// only answers. Where that cannot be told, all ends again.
+// Go begins to drive Machine. If offers, it announces that this member offers to run the slots; otherwise the
+// member only answers. If the announcement fails, the driver ends.
 func (d *Driver[M]) Go(ctx context.Context, offers bool) error {
 	stopServing, err := d.Cluster.Serve(d.Topic, d.question)
 	if err != nil {
 		d.End()
 		return fmt.Errorf("%s: %w", d.Name, err)
 	}
-	// The process lives on, within its grace, until runs have ended and leases are given back.
+	// The process lives on, within its grace, until runs have ended and leases are released.
 	d.Cluster.OnDown(func(string) { <-d.over })
 	look := func() { d.Inbox.Post(func() {}) }
 	stopFollowing := d.Cluster.Follow(look)
@@ -152,9 +150,9 @@ func (d *Driver[M]) Go(ctx context.Context, offers bool) error {
 		defer d.End()
 		d.loop()
 		stopFollowing()
-		stopServing() // whoever asks from now on is told that nothing of it is here
+		stopServing() // later requests are answered as unserved
 		for _, f := range d.Inbox.Take() {
-			f() // who has asked before is answered, before the tags are changed
+			f() // earlier requests are answered before the tags are changed
 		}
 		if offers {
 			d.withdraw()
@@ -173,7 +171,7 @@ func (d *Driver[M]) Go(ctx context.Context, offers bool) error {
 	return nil
 }
 
-// StandBy is what a member does that drives nothing: it waits for Stop, or for its own end.
+// StandBy is for a member that drives nothing: it waits for Stop, or for the member's end.
 func (d *Driver[M]) StandBy() {
 	go func() {
 		defer d.End()
@@ -202,14 +200,14 @@ func (d *Driver[M]) Stop(ctx context.Context) error {
 	}
 }
 
-// StopAtOnce stops all runs without waiting for anybody.
+// StopAtOnce stops all runs without waiting for other members.
 func (d *Driver[M]) StopAtOnce() { d.Inbox.Post(func() { d.Step(d.Machine, slot.Resign{}) }) }
 
 // Over is closed once nothing of the driver runs any more.
 func (d *Driver[M]) Over() <-chan struct{} { return d.over }
 
-// Ready says why this member should get no requests for what the driver runs; nil: nothing speaks against it. known says
-// that it has heard of a run. While a run moves it stays ready: requests wait for the next one.
+// Ready says why this member should get no requests for what the driver runs; nil: it may get requests. known
+// says that a run is known. While a run moves the member stays ready: requests wait for the next run.
 func (d *Driver[M]) Ready(known bool) error {
 	p := d.Cluster.Peers()
 	switch {
@@ -245,14 +243,14 @@ func (d *Driver[M]) End() {
 // Now is the machines' clock: monotonic, since Begin.
 func (d *Driver[M]) Now() time.Duration { return time.Since(d.Origin) }
 
-// Step hands an event to a machine that is driven, and carries out what it wants.
+// Step passes an event to a driven machine, and carries out the effects.
 func (d *Driver[M]) Step(m Machine, e slot.Event) {
 	if m != nil && (m == Machine(d.Machine) || m == d.Second) {
 		d.carry(m, m.Step(d.Now(), e))
 	}
 }
 
-// Question hands a question to a machine; nil: to none.
+// Question passes a request to a machine; nil: to none.
 func (d *Driver[M]) Question(m Machine, from sbr.ID, msg M, answer func(M) error) {
 	if m != nil {
 		d.Step(m, slot.Asked[M]{Ref: d.keep(answer), From: from, Message: msg})
@@ -309,12 +307,12 @@ func (d *Driver[M]) wait() time.Duration {
 		}
 	}
 	if _, ok := d.Machine.Until(); ok {
-		wait = min(wait, d.Rules.Trust/4) // the deadline moves as long as the member is sure: renew it in time
+		wait = min(wait, d.Rules.Trust/4) // confirmed membership moves the deadline: renew it in time
 	}
 	return max(wait, 0)
 }
 
-// Look tells the machines how the cluster is.
+// Look passes the view of the cluster to the machines.
 func (d *Driver[M]) Look() {
 	p := d.Cluster.Peers()
 	v := slot.View{Verdict: p.Verdict, Sure: -1}
@@ -340,7 +338,7 @@ func (d *Driver[M]) Look() {
 // withdrawTimeout bounds the change of a tag.
 const withdrawTimeout = 10 * time.Second
 
-// withdraw takes the topic out of this member's tag, as far as there still is a node.
+// withdraw removes the topic from this member's tag, if its node still runs.
 func (d *Driver[M]) withdraw() {
 	if Closed(d.Cluster.Downed()) || Closed(d.Cluster.Left()) {
 		return
@@ -356,7 +354,7 @@ func (d *Driver[M]) debug(err error, what string) {
 	}
 }
 
-// carry carries out what a machine wants.
+// carry carries out a machine's effects.
 func (d *Driver[M]) carry(m Machine, effects []slot.Effect) {
 	for _, e := range slices.Clone(effects) {
 		switch e := e.(type) {
@@ -391,8 +389,8 @@ func (d *Driver[M]) explain(e slot.Explain) {
 	level("sbr: "+e.Text, append([]any{"topic", string(e.Topic)}, d.Explained(e)...)...)
 }
 
-// ask sends a question, and takes in answers for as long as it is open: longer than until it is repeated, so
-// that one is always open.
+// ask sends a request, and handles its answers for 3 retry intervals: longer than the request takes to be
+// repeated, so that one request is always open.
 func (d *Driver[M]) ask(m Machine, e slot.Ask[M]) {
 	answered := func(from sbr.ID, a M, unserved bool) {
 		d.Inbox.Post(func() { d.Step(m, slot.Answered[M]{From: from, Message: a, Unserved: unserved}) })
@@ -435,7 +433,7 @@ func (d *Driver[M]) ask(m Machine, e slot.Ask[M]) {
 	})
 }
 
-// question takes in a question of another member. It is called on a goroutine of the provider.
+// question handles a request of another member. It is called on a goroutine of the provider.
 func (d *Driver[M]) question(q downing.Question) {
 	msg, err := d.Decode(q.Payload)
 	if err != nil {
@@ -447,10 +445,10 @@ func (d *Driver[M]) question(q downing.Question) {
 	})
 }
 
-// maxQuestions bounds the questions that are kept. Older ones are dropped: they are asked again.
+// maxQuestions bounds the requests that are kept. Older ones are dropped: they are repeated.
 const maxQuestions = 1024
 
-// keep keeps a question that has no answer yet, and returns what it is known by.
+// keep keeps an unanswered request, and returns its reference.
 func (d *Driver[M]) keep(answer func(M) error) (ref uint64) {
 	d.kept++
 	d.open[d.kept] = answer
@@ -458,7 +456,7 @@ func (d *Driver[M]) keep(answer func(M) error) (ref uint64) {
 	return d.kept
 }
 
-// answer answers a question, once. It does nothing where the question was dropped.
+// answer answers a request, once. It does nothing if the request was dropped.
 func (d *Driver[M]) answer(ref uint64, m M) error {
 	answer, ok := d.open[ref]
 	if !ok {

@@ -10,9 +10,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// leasing carries out what a machine wants of one lease: one thing after the other, off the machine's
-// goroutine, which is told by way of an inbox. Acquire and Release are called by the goroutine that empties
-// the inbox.
+// leasing carries out a machine's effects on one lease: one after the other, off the machine's goroutine. It
+// posts the outcomes to an inbox. The goroutine that empties the inbox calls Acquire and Release.
 type leasing struct {
 	lease *lease.Lease
 	inbox *inbox.Inbox
@@ -20,10 +19,10 @@ type leasing struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	work   sync.WaitGroup
-	// waiting ends the acquire that is under way, lost is whom its loss is told.
+	// waiting ends the acquire that is under way, lost reports the loss of its lease.
 	waiting context.CancelFunc
 	lost    func(why string)
-	// before is closed when everything that was begun is done.
+	// before is closed when everything begun so far is done.
 	before chan struct{}
 }
 
@@ -35,7 +34,7 @@ func newLeasing(l *lease.Lease, b *inbox.Inbox) *leasing {
 	return g
 }
 
-// inTurn runs f after everything that was begun before.
+// inTurn runs f after everything begun earlier.
 func (g *leasing) inTurn(f func()) {
 	before, done := g.before, make(chan struct{})
 	g.before = done
@@ -46,8 +45,8 @@ func (g *leasing) inTurn(f func()) {
 	})
 }
 
-// Acquire waits for the lease, watching who holds it, until it is granted, nobody knows, or it is given up by
-// Release. The answer, and a loss after it, are told by way of the inbox.
+// Acquire waits for the lease, watching its holder, until it is granted, the outcome is unknown, or Release
+// gives it up. The answer, and a later loss, are posted to the inbox.
 func (g *leasing) Acquire(e slot.AcquireLease, tell func(slot.Event)) {
 	ctx, cancel := context.WithCancel(g.ctx)
 	post := func(x slot.Event) { g.inbox.Post(func() { tell(x) }) }
@@ -75,15 +74,15 @@ func (g *leasing) Acquire(e slot.AcquireLease, tell func(slot.Event)) {
 	})
 }
 
-// Doubt tells the loss of the lease that was acquired last: its own clock says that it is over, and nobody
-// may have noticed yet.
+// Doubt reports the loss of the lease that was acquired last: by its own clock it is over, which may not be
+// noticed yet.
 func (g *leasing) Doubt(why string) { g.lost(why) }
 
-// releaseTries is how often a release is tried whose answer does not come: whoever is next would have to wait
-// until the lease runs out.
+// releaseTries is how often a release without an answer is tried: the next holder would have to wait until
+// the lease expires.
 const releaseTries = 3
 
-// Release gives the lease up, held or not, and ends waiting for it. done is posted to the inbox, in bounded
+// Release releases the lease, held or not, and ends waiting for it. done is posted to the inbox, in bounded
 // time.
 func (g *leasing) Release(done func()) {
 	g.waiting()
@@ -97,7 +96,7 @@ func (g *leasing) Release(done func()) {
 	})
 }
 
-// Close ends everything. A lease that is still held runs out.
+// Close ends everything. A lease that is still held expires.
 func (g *leasing) Close() {
 	g.cancel()
 	g.lease.Close()

@@ -60,7 +60,7 @@ func TestLeasing_InTurn(t *testing.T) {
 	})
 }
 
-// A release whose answer is lost is tried again: whoever is next would have to wait until the lease runs out.
+// A release whose answer is lost is tried again: the next holder would have to wait until the lease expires.
 func TestLeasing_ReleaseIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := leasetest.NewMemory()

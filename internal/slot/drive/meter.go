@@ -17,7 +17,7 @@ import (
 // scope is that of metrics and traces.
 const scope = "github.com/serf-sbr/serf-sbr/singleton"
 
-// Meter is where singletons and shards have their metrics.
+// Meter is the meter of singletons and shards.
 func Meter(c Cluster) metric.Meter {
 	p := c.Config().Meter
 	if p == nil {
@@ -26,7 +26,7 @@ func Meter(c Cluster) metric.Meter {
 	return p.Meter(scope, metric.WithInstrumentationVersion(downing.Version()))
 }
 
-// causes are why a run ends; one that ends by itself has returned.
+// returned is the cause of a run that ends by itself.
 const returned = "returned"
 
 var causes = []string{
@@ -44,7 +44,7 @@ type meters struct {
 	shown        metric.Registration
 }
 
-// newMeters makes the instruments. Counters are there with zero from the start.
+// newMeters makes the instruments. Counters exist with zero from the start.
 func newMeters(meter metric.Meter, kind, name string) (*meters, error) {
 	of := []attribute.KeyValue{attribute.String("kind", kind), attribute.String("name", name)}
 	m := &meters{plain: metric.WithAttributes(of...), ended: make(map[string]metric.MeasurementOption)}

@@ -15,26 +15,26 @@ import (
 // ErrNotRunning is wrapped by Run.Check when the run may not work any more.
 var ErrNotRunning = errors.New("this run may not work any more")
 
-// Holding is what a run knows of its lease. *lease.Lease is one. Neither method blocks.
+// Holding is a run's view of its lease. *lease.Lease is one. Neither method blocks.
 type Holding interface {
-	// Token is that of the grant that is certainly held; 0: none is.
+	// Token is the token of the grant that is certainly held; 0: none is.
 	Token() uint64
-	// ValidUntil is when that is over unless it is renewed.
+	// ValidUntil is when the grant expires unless it is renewed.
 	ValidUntil() (until time.Time, ok bool)
 }
 
 // Run is one execution of a function of the application. Its fields do not change once it was started. All
 // methods are safe for concurrent use.
 type Run struct {
-	// Of says what runs, for errors.
+	// Of names what runs, for errors.
 	Of string
-	// Shard is which of its owner's slots runs.
+	// Shard is the number of the slot that runs.
 	Shard int
 	// Number counts the runs on this member.
 	Number uint64
 	// Token is the fencing token.
 	Token uint64
-	// State is what the run before has handed over, and From by whose name.
+	// State is the state that the last run handed over, From the name of its member.
 	State []byte
 	From  string
 	// Holding is the lease; nil: there is none, and Until says how long the run is trusted.
@@ -48,12 +48,12 @@ type Run struct {
 
 	mu   sync.Mutex
 	left []byte
-	told time.Time // when it was asked to end; zero: it was not
+	told time.Time // when the run was asked to end; zero: it was not
 }
 
-// Begin gives the run its context, which ends with parent or by Stop. Where the run may not work already,
-// because the process stood still since that was decided, it must not be started: the error is why,
-// slot.CauseLeaseLost or slot.CauseUnsure.
+// Begin gives the run its context, which ends with parent or by Stop. If the run may not work any more,
+// because the process was paused since the decision, it must not be started: the error is slot.CauseLeaseLost
+// or slot.CauseUnsure.
 func (r *Run) Begin(parent context.Context) error {
 	r.ctx, r.cancel = context.WithCancelCause(parent)
 	r.over, r.begun = make(chan struct{}), time.Now()
@@ -73,7 +73,7 @@ func (r *Run) Start(f func(context.Context) error, ended func(error)) {
 	})
 }
 
-// Stop ends the run's context, with a cause and what has led to it.
+// Stop ends the run's context, with a cause and an explanation.
 func (r *Run) Stop(cause slot.Cause, why string) {
 	r.mu.Lock()
 	r.told = time.Now()
@@ -81,8 +81,7 @@ func (r *Run) Stop(cause slot.Cause, why string) {
 	r.cancel(fmt.Errorf("%w: %s", cause, why))
 }
 
-// ending is why the run ended, and when it was asked to; one that ends by itself has returned, and the time
-// is zero.
+// ending is why the run ended, and when it was asked to; for a run that ended by itself, returned and zero.
 func (r *Run) ending() (cause string, told time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -130,8 +129,7 @@ func (r *Run) ValidUntil() (at time.Time, ok bool) {
 	}
 }
 
-// HandOver sets what the next run gets. It returns an error that names the size where that is more than
-// slot.MaxState.
+// HandOver sets the state for the next run. The error names a size above slot.MaxState.
 func (r *Run) HandOver(state []byte) error {
 	if len(state) > slot.MaxState {
 		return fmt.Errorf("%s: %d bytes of state cannot be handed over, only %d: keep them in a store, under the token",
@@ -143,17 +141,17 @@ func (r *Run) HandOver(state []byte) error {
 	return nil
 }
 
-// Left is what the next run gets.
+// Left is the state for the next run.
 func (r *Run) Left() []byte {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.left
 }
 
-// ErrExited is the end of a function that does not return: runtime.Goexit, as of t.FailNow in a test.
+// ErrExited is the error of a function that does not return: runtime.Goexit, as of t.FailNow in a test.
 var ErrExited = errors.New("it ended its goroutine")
 
-// Panicked is the end of a function that panics.
+// Panicked is the error of a function that panics.
 type Panicked struct {
 	Value any
 	Stack []byte
@@ -176,7 +174,7 @@ func Go(f func() error, ended func(error)) {
 	}()
 }
 
-// Attributes are what a log line says of the end of a function.
+// Attributes are the log attributes of a function's end.
 func Attributes(err error) []any {
 	if p, ok := errors.AsType[*Panicked](err); ok {
 		return []any{"error", err, "stack", string(p.Stack)}
@@ -185,8 +183,8 @@ func Attributes(err error) []any {
 }
 
 // Since is how long ago t was, by the monotonic clock or by the wall clock, whichever says longer: the
-// monotonic one stands still while a machine is suspended. A wall clock that is set ahead makes it too long,
-// which is the safe side.
+// monotonic clock stops while a machine is suspended. A wall clock that is set ahead makes the time too long,
+// which is safe.
 func Since(t time.Time) time.Duration {
 	now := time.Now()
 	return max(now.Sub(t), now.Round(0).Sub(t.Round(0)))
@@ -201,7 +199,7 @@ type Deadline struct {
 // Set sets the deadline.
 func (d *Deadline) Set(at time.Time) { d.at.Store(&at) }
 
-// Passed reports whether one of the two clocks has come to the deadline.
+// Passed reports whether one of the two clocks has reached the deadline.
 func (d *Deadline) Passed() bool {
 	at := d.at.Load()
 	return at == nil || Since(*at) >= 0

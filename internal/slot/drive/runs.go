@@ -25,27 +25,27 @@ const (
 	Ended
 )
 
-// LeaseOptions are where slots have their leases.
+// LeaseOptions are the options of the slots' leases.
 type LeaseOptions struct {
-	// Key is that of a registered implementation, Decode fills its configuration; Store, if set, opens a
-	// store instead, which stays the embedder's.
+	// Key names a registered implementation, Decode fills its configuration. Store, if set, opens a store
+	// instead; the embedder closes that.
 	Key    string
 	Decode func(into any) error
 	Store  func(name string) (lease.Store, error)
 	// Settings are the times.
 	Settings lease.Settings
-	// Name is that of a slot's lease, Use says what it is for.
+	// Name is the name of a slot's lease, Use says what the lease is for.
 	Name, Use func(shard int) string
-	// Log is the lease's.
+	// Log is the log of the lease.
 	Log *slog.Logger
 }
 
-// running is what a driver has of one slot.
+// running is a driver's state of one slot.
 type running struct {
 	run    *Run // nil: nothing runs
 	lease  *leasing
 	opened lease.Store            // nil: it is the embedder's
-	holder atomic.Pointer[string] // who holds the lease that is waited for; nil: none is, or it is free
+	holder atomic.Pointer[string] // of the lease that is waited for; nil: none, or it is free
 }
 
 // OpenLease opens the lease of a slot, unless it is open.
@@ -118,7 +118,7 @@ func (d *Driver[M]) release(e slot.ReleaseLease) {
 	}
 }
 
-// leaseHeld takes in that a slot waits for a lease that somebody holds, and says so once of each holder.
+// leaseHeld notes that a slot waits for a held lease, and logs each holder once.
 func (d *Driver[M]) leaseHeld(shard int, holder string) {
 	at := &d.runs[shard]
 	if was := at.holder.Load(); was == nil || *was != holder {
@@ -128,8 +128,8 @@ func (d *Driver[M]) leaseHeld(shard int, holder string) {
 	}
 }
 
-// LeaseHolder is who holds the lease that a slot waits for; empty: it waits for none, or nobody is known to.
-// It is safe for concurrent use.
+// LeaseHolder is the holder of the lease that a slot waits for; empty: it waits for none, or the holder is
+// unknown. It is safe for concurrent use.
 func (d *Driver[M]) LeaseHolder(shard int) string {
 	if holder := d.runs[shard].holder.Load(); holder != nil {
 		return *holder
@@ -137,7 +137,7 @@ func (d *Driver[M]) LeaseHolder(shard int) string {
 	return ""
 }
 
-// trustUntil renews how long runs without a lease are trusted.
+// trustUntil renews the deadline of runs without a lease.
 func (d *Driver[M]) trustUntil() {
 	if at, ok := d.Machine.Until(); ok {
 		d.until.Set(d.Origin.Add(at))
@@ -167,7 +167,7 @@ func (d *Driver[M]) start(e slot.Start) {
 	})
 }
 
-// notStarted tells the machine that nothing came of a run: this process stood still since it was decided on.
+// notStarted tells the machine that a run was not started: this process was paused since the decision.
 func (d *Driver[M]) notStarted(r *Run, why error) {
 	d.Happened(NotStarted, r, why.Error())
 	if l := d.runs[r.Shard].lease; l != nil {
@@ -190,7 +190,7 @@ func (d *Driver[M]) stop(e slot.Stop) {
 	d.Happened(Stopping, at.run, e.Why)
 }
 
-// ended takes in that a function has returned.
+// ended handles the return of a function.
 func (d *Driver[M]) ended(r *Run, err error) {
 	at := &d.runs[r.Shard]
 	took := time.Since(r.begun)
@@ -205,7 +205,7 @@ func (d *Driver[M]) ended(r *Run, err error) {
 	d.Step(d.Machine, e)
 }
 
-// remind says again and again that a run does not end.
+// remind logs again and again that a run does not end.
 func (d *Driver[M]) remind(r *Run) {
 	again := time.NewTicker(d.StopTimeout)
 	defer again.Stop()

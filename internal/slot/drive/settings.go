@@ -12,12 +12,12 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
-// RestartAfter is the default pause before a function is run again that returned by itself.
+// RestartAfter is the default pause before a function that returned by itself is run again.
 const RestartAfter = time.Second
 
-// Settings are what the configurations of singletons and of shards have in common: where each has it.
+// Settings point to the settings that the configurations of singletons and of shards have in common.
 type Settings struct {
-	// Of is whose settings they are, for errors.
+	// Of names their owner, for errors.
 	Of string
 
 	HandOverRetryInterval, RemovalMargin, RestartAfter, LeaseRetryInterval *time.Duration
@@ -45,7 +45,7 @@ func (s *Settings) Fill(p downing.Config) {
 // or gives a setting that is zero its default.
 func or[T comparable](v *T, d T) { *v = cmp.Or(*v, d) }
 
-// Validate reports every problem at once, one line each. Fill comes before.
+// Validate reports every problem at once, one line each. Call Fill before.
 func (s *Settings) Validate(p downing.Config) error {
 	rules := s.Rules(p)
 	errs := []error{rules.Validate(s.Of), NotNegative(s.Of, "restart-after", *s.RestartAfter), s.Lease.Validate()}
@@ -55,7 +55,7 @@ func (s *Settings) Validate(p downing.Config) error {
 	return errors.Join(errs...)
 }
 
-// NotNegative returns an error about a duration that is.
+// NotNegative returns an error if a duration is negative.
 func NotNegative(of, key string, d time.Duration) error {
 	if d < 0 {
 		return fmt.Errorf("%s: %s is %v: it must not be negative", of, key, d)
@@ -63,10 +63,9 @@ func NotNegative(of, key string, d time.Duration) error {
 	return nil
 }
 
-// Rules are those of the machines, but for who this member is. Fill comes before.
+// Rules are the rules of the machines without Self. Call Fill before.
 func (s *Settings) Rules(p downing.Config) slot.Rules {
-	// Under stable-after: auto the others may count with any size, so this member trusts its place for the
-	// shortest.
+	// Under stable-after: auto others may count with any cluster size, so this member uses the shortest time.
 	trust := slot.TrustFor(p.Resolver.StableIn(1), *s.RemovalMargin)
 	return slot.Rules{
 		HandOverRetryInterval: *s.HandOverRetryInterval, NumberOfRetries: *s.NumberOfRetries,

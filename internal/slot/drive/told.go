@@ -38,8 +38,8 @@ func (t *Told[T]) Update(f func(old T) (v T, changed bool)) {
 	}
 }
 
-// Changes tells the value, as of makes something of it, now and after each change, until ctx or over ends;
-// then the channel is closed. Who reads slowly gets the newest only.
+// Changes sends what of makes of the value, now and after each change, until ctx or over ends; then the
+// channel is closed. A slow reader gets the newest value only.
 func Changes[T, U any](ctx context.Context, t *Told[T], over <-chan struct{}, of func(T) U) <-chan U {
 	told := make(chan U, 1)
 	go func() {
@@ -63,7 +63,7 @@ func Changes[T, U any](ctx context.Context, t *Told[T], over <-chan struct{}, of
 	return told
 }
 
-// Changes tells the value itself.
+// Changes sends the value itself.
 func (t *Told[T]) Changes(ctx context.Context, over <-chan struct{}) <-chan T {
 	return Changes(ctx, t, over, func(v T) T { return v })
 }

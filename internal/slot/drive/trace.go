@@ -12,8 +12,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 )
 
-// trace writes the trace of a run that has ended: only then its cause is known, and a span that is open is
-// seen by nobody. It may block for as long as the provider's span processors do.
+// trace writes the trace of a run that has ended: only then its cause is known, and no backend shows an open
+// span. It may block for as long as the provider's span processors do.
 func (d *Driver[M]) trace(r *Run) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -7,11 +7,11 @@
 //	err := manifest.Write(os.Stdout, o) // kubectl apply -f -
 //
 // The Role names the one lease (resourceNames) and, beside it, what helps: its namespace, and Events. Members
-// may get, watch and patch it. By default they may create it as well (Options.Create), so that one that was
-// deleted is made again; without that right somebody has to.
+// may get, watch and patch it. By default they may create it as well (Options.Create), so that a deleted
+// lease is made again; without that right an operator has to.
 //
 // For a custom resource the server judges the right to create by the name in the request's path, but stores
-// the object under the name in its body. So whoever has that right can, with a request made by hand, create
+// the object under the name in its body. So a holder of that right can, with a request made by hand, create
 // leases of other names too. For a native lease, which is created by PUT, the right is as narrow as it looks.
 //
 // # Guarantees

@@ -22,9 +22,9 @@ type Options struct {
 	ServiceAccount string
 	// API is the kind of object that keeps the lease. Empty: kubernetes.Native.
 	API kubernetes.API
-	// Create lets the members create the lease, so that one that was deleted is made again.
+	// Create lets the members create the lease, so that a deleted lease is made again.
 	Create bool
-	// PreMade prints the empty lease, to be made by whoever applies the manifests.
+	// PreMade prints the empty lease, to be made by the user that applies the manifests.
 	PreMade bool
 	// CRD prints the CustomResourceDefinition, which takes a cluster administrator. Only for a custom
 	// resource.

@@ -64,7 +64,7 @@ func without(s *scenario.Scenario, gone map[string]bool) *scenario.Scenario {
 	return &c
 }
 
-// names is a list without those that are gone; nil if nobody is left.
+// names is a list without the members that are gone; nil if none is left.
 func names(list []string, gone map[string]bool) (left []string) {
 	for _, name := range list {
 		if !gone[name] {

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// settle is what a run gets on top to show that its failure is one that lasts.
+	// settle is what a run gets on top to show that its failure lasts.
 	settle = 15 * time.Minute
 	// enough is the time after the last step that nobody can call too short.
 	enough = 3 * time.Minute
@@ -18,9 +18,9 @@ const (
 // promise, or, where s breaks none, misses the first expectation in the same words. A run that panics fails
 // like any other that panics.
 //
-// A run that ends before anybody could decide fails at its end, and shows nothing. So what fails at its end
-// must leave as much time after its last step as s does (3 minutes are enough), and must go on failing when
-// it runs for longer, if s does.
+// A run that ends before a member could decide fails at its end, and shows nothing. So a scenario that fails
+// at its end must leave as much time after its last step as s does (3 minutes are enough), and must go on
+// failing when it runs for longer, if s does.
 func Same(s *scenario.Scenario, seed uint64) func(*scenario.Scenario) bool {
 	want := reason(s, seed)
 	ends := func(c *scenario.Scenario) time.Duration { return c.RunFor - c.Over() }

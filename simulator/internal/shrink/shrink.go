@@ -49,7 +49,7 @@ type shrinker struct {
 	seen         map[[sha256.Size]byte]bool
 }
 
-// try makes c the best if it fails. Nothing is tried twice. Whoever changes a copy of the best puts new
+// try makes c the best if it fails. Nothing is tried twice. A caller that changes a copy of the best puts new
 // slices and pointers into it.
 func (z *shrinker) try(c *scenario.Scenario) bool {
 	if z.tries <= 0 || z.looks <= 0 {

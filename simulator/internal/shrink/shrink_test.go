@@ -183,7 +183,7 @@ expect: {survivors-one-of: [[a1, a2], [b1]], lease-holder: b1}`)
 		string(scenario.Format(small)))
 }
 
-// A step that nobody can leave out alone goes with the member that it names, whatever it does to it.
+// A step that cannot be left out alone goes with the member that it names, whatever it does to it.
 func TestShrink_MembersGoWithTheirSteps(t *testing.T) {
 	for _, step := range []string{"crash: %s", "restart: %s", "leave: %s", "pause: %s, for: 1s", "clock: {node: %s, skew: 1s}", "lease-store: down, nodes: [%s]",
 		"partition: [[%s]]", "cut: [n1, %s]", "cut-one-way: [%s, n1]"} {

@@ -82,7 +82,7 @@ func (z *shrinker) sort() {
 	})
 }
 
-// gaps moves everything from some step on closer to the one before; the first step comes soon after the
+// gaps moves everything from some step on closer to the step before; the first step comes soon after the
 // start.
 func (z *shrinker) gaps() {
 	const start = 10 * time.Second

@@ -45,7 +45,7 @@ type Model[S any] interface {
 	Do(s *S, mv Move)
 	// Pass is how much time passes in s by Waits. Zero: waiting changes nothing.
 	Pass(s *S) time.Duration
-	// Describe says in a line what a move is, Standing what everybody does.
+	// Describe says in a line what a move is, Standing what all members do.
 	Describe(s *S, mv Move) string
 	Standing(s *S) string
 }
@@ -284,8 +284,8 @@ type Counts struct {
 	States int `json:"states"`
 	Edges  int `json:"edges"`
 	Rests  int `json:"rests"`
-	// Excepted is how many of Rests follow the one schedule that S1 excepts: the store forgot a verdict that
-	// no survivor could tell it again.
+	// Excepted is how many of Rests follow the schedule that S1 excepts: the store forgot a verdict that no
+	// survivor could tell it again.
 	Excepted int `json:"excepted"`
 	// Starts is how many edges start a run of a singleton or a shard.
 	Starts int `json:"-"`

@@ -26,7 +26,7 @@ func (s Set) String() (text string) {
 	return text
 }
 
-// Member is what the cluster knows of one, and what that one knows of the others.
+// Member is what the cluster knows of a member, and what that member knows of the others.
 type Member struct {
 	Up, Paused, Joined, Armed bool
 	// Closed: the manager is over, Doubts: it was paused and does not know its fate yet, Told: it has heard
@@ -35,22 +35,22 @@ type Member struct {
 	Left                 bool          // out of the cluster, in good order
 	Resigns              bool          // its manager was stopped, or it leaves
 	Sure, Stood          time.Duration // when it was last sure, and was paused
-	// Whom it knows, does not reach, sees as down, as removed.
+	// The members that it knows, does not reach, sees as down, as removed.
 	Knows, Unreachable, Down, Gone Set
 	// Verdict is the newest that it knows.
 	Verdict uint64
 }
 
-// Cluster is an abstract cluster with what runs on top of it left out: who is there and knows of whom, cuts
-// and verdicts. It is a value.
+// Cluster is an abstract cluster without what runs on top of it: which members are there and know each other,
+// cuts and verdicts. It is a value.
 type Cluster struct {
 	*Options
 	// Budget is what may still happen.
 	Budget  Budget
 	Now     time.Duration
 	Members [MaxMembers]Member
-	// Cut is one side of a cut, Changed when whom one reaches has last changed. Losers are out by the
-	// verdicts, the last of which came at Decided.
+	// Cut is one side of a cut, Changed when reachability has last changed. Losers are out by the verdicts,
+	// the last of which came at Decided.
 	Cut              Set
 	Changed, Decided time.Duration
 	Verdict          uint64
@@ -118,13 +118,13 @@ func (c *Cluster) Live(i int) bool {
 	return m.Up && m.Joined && !m.Paused
 }
 
-// Talk reports whether what one member says can reach another, now or once that one goes on.
+// Talk reports whether what one member says can reach another, now or once the other one goes on.
 func (c *Cluster) Talk(from, to int) bool {
 	a, b := &c.Members[from], &c.Members[to]
 	return a.Up && b.Up && a.Joined && b.Joined && !b.Left && c.Cut.Has(from) == c.Cut.Has(to)
 }
 
-// Target is whom a member will find that it does not reach.
+// Target are the members that a member will find that it does not reach.
 func (c *Cluster) Target(i int) (t Set) {
 	m := &c.Members[i]
 	for j := range c.Options.Members {
@@ -172,7 +172,7 @@ func (c *Cluster) Whole() bool {
 	return true
 }
 
-// Hopeless reports whether a verdict is needed: somebody will never answer again.
+// Hopeless reports whether a verdict is needed: a member will never answer again.
 func (c *Cluster) Hopeless() bool {
 	for i := range c.Options.Members {
 		if !c.Members[i].Up && !c.Losers.Has(i) && c.counts(i) {
@@ -182,16 +182,16 @@ func (c *Cluster) Hopeless() bool {
 	return false
 }
 
-// outside is whom a member has yet to see as down.
+// outside are the members that a member has yet to see as down.
 func (c *Cluster) outside(i int) Set { return c.Losers & c.Members[i].Knows &^ c.Members[i].Down }
 
-// unaware reports whether a member has yet to notice a change of whom it reaches.
+// unaware reports whether a member has yet to notice a change of the members that it reaches.
 func (c *Cluster) unaware(i int) bool {
 	m := &c.Members[i]
 	return m.Unreachable != c.Target(i) || m.Doubts && !c.Losers.Has(i)
 }
 
-// known reports whether everybody knows a member.
+// known reports whether all members know a member.
 func (c *Cluster) known(i int) bool {
 	for j := range c.Options.Members {
 		if o := &c.Members[j]; j != i && o.Up && o.Joined && !c.Losers.Has(j) && (!o.Knows.Has(i) || !c.Members[i].Knows.Has(j)) {
@@ -201,7 +201,7 @@ func (c *Cluster) known(i int) bool {
 	return true
 }
 
-// Overdue reports whether somebody has to notice something before more time passes.
+// Overdue reports whether a member has to notice something before more time passes.
 func (c *Cluster) Overdue() bool {
 	for i := range c.Options.Members {
 		if !c.Live(i) {

@@ -13,8 +13,8 @@
 //
 // # Guarantees
 //
-//   - A walk that finds something fails, and ends those that are not made yet. So does one that is not
-//     complete. What was searched is logged.
+//   - A walk that finds something fails, and ends the walks that have not begun. So does an incomplete walk.
+//     What was searched is logged.
 //
 // # Non-guarantees
 //
@@ -25,6 +25,6 @@
 //
 //   - It is imported by tests only: its flags are theirs.
 //   - Every member notices a change of whom it reaches, and a verdict, within Options.Notice. A side without
-//     an armed member decides nothing. A member is not armed before all others know it; one that joins knows
-//     whom those know whom it reaches, until they have all heard of the newest verdict.
+//     an armed member decides nothing. A member is not armed before all others know it; a member that joins
+//     knows all whom the members that it reaches know, until they have all heard of the newest verdict.
 package walktest

@@ -207,7 +207,7 @@ func (c *Cluster) Fair() (mv Move, ok bool) {
 
 // Application is what runs on the members, of which the cluster's moves make something.
 type Application interface {
-	// Shown: a member's view is another one. Everyone: that of all.
+	// Shown: a member's view has changed. Everyone: all views have.
 	Shown(i int)
 	Everyone()
 	// Resumed: a member goes on after its pause.
@@ -216,7 +216,7 @@ type Application interface {
 	Ended(i int)
 	// Split: the network was cut.
 	Split()
-	// Downed: a member hears that it is down. Resigned: its manager is stopped. Returned: it has another one.
+	// Downed: a member hears that it is down. Resigned: its manager is stopped. Returned: it has a new one.
 	Downed(i int)
 	Resigned(i int)
 	Returned(i int)
@@ -334,7 +334,7 @@ func (c *Cluster) doMember(mv Move, on Application) {
 	}
 }
 
-// join lets a member join those that are left. It knows whom they know, as somebody of them does who has not
+// join lets a member join the members that are left. It knows whom they know, as does a member that has not
 // heard of the newest verdict yet.
 func (c *Cluster) join(i int) {
 	m := &c.Members[i]
@@ -345,7 +345,7 @@ func (c *Cluster) join(i int) {
 			m.Verdict = min(m.Verdict, o.Verdict)
 		}
 	}
-	if c.Cut != 0 { // it comes to those who are left
+	if c.Cut != 0 { // it joins the side that is left
 		c.Cut &^= One(i)
 		if first := slices.IndexFunc(c.Members[:], func(o Member) bool { return o.Up && o.Joined && !o.Told }); c.Cut.Has(first) {
 			c.Cut |= One(i)

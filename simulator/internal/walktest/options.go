@@ -56,8 +56,8 @@ type Budget struct {
 	// Cuts is how often the cluster is cut into two, Crashes how many members crash, Pauses how often one
 	// stands still.
 	Cuts, Crashes, Pauses int8
-	// Resigns is how many managers are stopped, Returns how many of these members open another one. Leaves is
-	// how many members leave.
+	// Resigns is how many managers are stopped, Returns how many of these members open a new manager. Leaves
+	// is how many members leave.
 	Resigns, Returns, Leaves int8
 	// Ends is how often a run ends by itself.
 	Ends int8
@@ -70,10 +70,10 @@ type Budget struct {
 	// Slow is how many runs take any time to end.
 	Slow int8
 	// Losses is how often a lease is lost although its holder is there, Doubts how often its store gives no
-	// answer, Strangers how often somebody out of the cluster takes one that nobody holds, for any time.
+	// answer, Strangers how often a process out of the cluster takes a free lease, for any time.
 	Losses, Doubts, Strangers int8
-	// Changes is how often another member coordinates although the one before is well, and does not know of
-	// it at once.
+	// Changes is how often another member coordinates although the previous coordinator is well, and does not
+	// know of it at once.
 	Changes int8
 	// Whims is how often the allocation wants a shard elsewhere although it runs well: as it does where
 	// members come and go for long enough.
@@ -118,7 +118,7 @@ func Plan(lease bool, lists ...string) (all []Options) {
 	return all
 }
 
-// allow allows what a list names. It panics at what nobody knows: a mistake in the program.
+// allow allows what a list names. It panics at an unknown name: a mistake in the program.
 func (o *Options) allow(list string) {
 	for name := range strings.SplitSeq(list, ", ") {
 		change, ok := faults[name]

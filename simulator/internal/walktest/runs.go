@@ -11,7 +11,7 @@ import (
 const (
 	// Nobody holds a lease.
 	Nobody = -1
-	// Stranger is somebody out of the cluster who holds one.
+	// Stranger is a process out of the cluster that holds a lease.
 	Stranger = MaxMembers
 )
 
@@ -145,7 +145,7 @@ type Runner[M, S any] interface {
 	Starts(s *S, i int, e slot.Start)
 	// Lost tells a member that a lease is lost.
 	Lost(s *S, i int, b *Body[M])
-	// Reopen gives a member another machine, in the place of one that is over.
+	// Reopen gives a member a new machine, in the place of its machine that is over.
 	Reopen(s *S, i int)
 	// Well reports whether all runs as it should.
 	Well(s *S) bool

@@ -144,7 +144,7 @@ func (p on[M, S]) Downed(i int) {
 	p.w.Step(p.s, i, slot.Downed{Why: "a verdict leaves it out"})
 }
 
-// Returned has a machine that goes on from the one before. What that one asked is not answered any more.
+// Returned has a machine that goes on from the previous one, whose questions are not answered any more.
 func (p on[M, S]) Returned(i int) {
 	x := p.w.own.Part(p.s)
 	p.w.own.Reopen(p.s, i)

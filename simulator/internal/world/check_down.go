@@ -35,8 +35,8 @@ func (*staysDown) rested(w *World) {
 	}
 }
 
-// hears reports whether somebody who is up, knows the verdict and knows p can tell it. Who was removed from
-// each other's list cannot.
+// hears reports whether a member that is up, knows the verdict and knows p can tell it. Members that were
+// removed from each other's list cannot.
 func hears(w *World, p *process, v *sbr.Verdict) bool {
 	for _, q := range w.up() {
 		if q != p && (q.knows(p) || p.knows(q)) && !w.apart(p, q) && q.r.Verdict().Token >= v.Token {
@@ -46,7 +46,7 @@ func hears(w *World, p *process, v *sbr.Verdict) bool {
 	return false
 }
 
-// known reports whether anybody who is up knows the verdict.
+// known reports whether a member that is up knows the verdict.
 func known(w *World, v *sbr.Verdict) bool {
 	for _, p := range w.up() {
 		if p.r.Verdict().Token >= v.Token {

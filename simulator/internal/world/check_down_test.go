@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A member that cannot arm, and that nothing ever told its fate, does not break S2; one that could know it
-// does.
+// A member that cannot arm, and that nothing ever told its fate, does not break S2; a member that could know
+// it does.
 func TestStaysDown_WhoWasNeverTold(t *testing.T) {
 	const start, restart, cut, end = time.Minute, 3 * time.Minute, 4 * time.Minute, 8 * time.Minute
 	for name, tc := range map[string]struct {

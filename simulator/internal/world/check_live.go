@@ -7,16 +7,16 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// oneSideLives is promise L1: where a lease decides, whoever always reached it, was never stopped and stands
-// in the last verdict is up when everything has come to rest. So a side that is whole never goes down with
-// the other one.
+// oneSideLives is promise L1: where a lease decides, a member that always reached it, was never stopped and
+// stands in the last verdict is up when everything has come to rest. So a side that is whole never goes down
+// with the other one.
 //
 // Not held to it are members of a side that went down for a reason of its own: a view that was never stable,
 // or members that reach each other only in part, both of which down everybody (down-all-when-unstable,
 // down-all-when-indirectly-connected); nor members that joined during the partition, which decide nothing and
-// go with their side (a side may take a member for one of them that does not take itself for one); nor
-// members whose own attempt had no answer in time while somebody who is no member wrote the record: each
-// write over what was read before fails then, so they reached the store in vain.
+// go with their side (a side may take a member for such a newcomer when the member itself does not); nor
+// members whose own attempt had no answer in time while a non-member wrote the record: each write over what
+// was read before fails then, so they reached the store in vain.
 type oneSideLives struct {
 	excused map[sbr.ID]bool
 	// own is how many of the writes to the record were made by members.
@@ -27,7 +27,7 @@ type oneSideLives struct {
 
 func (c *oneSideLives) committed(*World, *process, *lease.Record, *lease.Record) { c.own++ }
 
-// foreign is how many writes to the record were made by somebody who is no member.
+// foreign is how many writes to the record were made by non-members.
 func (c *oneSideLives) foreign(w *World) uint64 { return w.store.writes - c.own }
 
 func (c *oneSideLives) took(w *World, p *process, e sbr.Event) {

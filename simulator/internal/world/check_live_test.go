@@ -10,8 +10,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
-// Who is down although nothing speaks against it breaks L1, but for one that had no answer while others wrote
-// the record.
+// A member that is down although nothing speaks against it breaks L1, but for a member that had no answer
+// while others wrote the record.
 func TestOneSideLives_WritesOfOthers(t *testing.T) {
 	touch := func(w *World) { w.store.touch() }
 	write := func(w *World) { w.store.commit(w.nodes[1].proc, w.store.at(), w.store.record) }
@@ -49,8 +49,8 @@ func TestOneSideLives_WritesOfOthers(t *testing.T) {
 	}
 }
 
-// The record is written by somebody else before each write of all members but one, and again and again: that
-// one gets no write through either. Whether nobody survives then is left to chance, and is no broken promise.
+// A non-member writes the record before each write of all members but one, and again and again: that member
+// gets no write through either. Whether nobody survives then is left to chance, and is no broken promise.
 func TestOneSideLives_AStormOfWritesHitsEverybody(t *testing.T) {
 	const seeds = 40
 	nobody := 0

@@ -7,7 +7,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// prompt is promise L2, resolver by resolver: whoever leads a side decides at the very moment at which its
+// prompt is promise L2, resolver by resolver: the leader of a side decides at the very moment at which its
 // view has been stable for stable-after, and asks the lease at the very moment at which the delay of its side
 // is over. Nothing polls in between.
 type prompt struct{ unchecked }

@@ -11,8 +11,8 @@ func (w *World) Finish() []Violation {
 	return w.violations
 }
 
-// comesToRest checks the end of a run: whoever is up is at work, nobody is in doubt, and all see the same
-// members.
+// comesToRest checks the end of a run: every member that is up is at work, none is in doubt, and all see the
+// same members.
 func (w *World) comesToRest() {
 	up := w.up()
 	for _, p := range up {

@@ -23,7 +23,7 @@ func (s *shards) restsAfter() time.Duration {
 }
 
 // quiet is for how long nothing has changed that concerns the shards; zero where the cluster is not whole, or
-// somebody does not reach the store.
+// a member does not reach the store.
 func (s *shards) quiet() time.Duration {
 	w := s.w
 	d := w.now - max(w.moved, s.coordSlot.disturbed)
@@ -40,8 +40,8 @@ func (s *shards) quiet() time.Duration {
 }
 
 // lives is promise Y4: once nothing has changed for the bound, and the cluster is whole and reaches the
-// store, each shard that has not run for the bound is one too many; so is one that runs on nobody who would
-// run it.
+// store, each shard that has not run for the bound breaks it; so does a shard that runs on a host which would
+// not run it.
 func (s *shards) lives() {
 	quiet := s.quiet()
 	if quiet == 0 {
@@ -94,7 +94,7 @@ func (s *slot) endedAt() (at time.Duration) {
 }
 
 // moves is the other half of Y4, about a run that is about to start: nothing moves for ever. A run that
-// follows one that has ended by itself stays where it is: it is the last run, or starts by the same order.
+// follows a run that has ended by itself stays where it is: it is the last run, or starts by the same order.
 func (s *shards) moves(r *run) {
 	x := r.executor.slot
 	for i, o := range x.runs {

@@ -6,12 +6,12 @@ import "github.com/serf-sbr/serf-sbr/sbr"
 // the decision both run, so it is checked when the world has come to rest; chain checks what the store has to
 // say at every moment.
 //
-// Two members that never heard of each other are not held to it: if whoever knew both went away without a
+// Two members that never heard of each other are not held to it: if all that knew both went away without a
 // verdict, nobody can tell that they belong together. Where there is a verdict, staysDown holds them to that.
 //
 // Nor is a member that has never armed, and cannot because fewer than min-members are there: to it there is
-// no cluster yet. It decides nothing, and nothing may run on it, even if others count it. One that could have
-// armed, or has, is held to the promise.
+// no cluster yet. It decides nothing, and nothing may run on it, even if others count it. A member that could
+// have armed, or has, is held to the promise.
 type oneSide struct{ unchecked }
 
 func (*oneSide) rested(w *World) {
@@ -39,9 +39,9 @@ func (*oneSide) rested(w *World) {
 	}
 }
 
-// islands are the circles of those who are up, if members that reach each other are in more than one: each
-// was removed from the lists of the other's circle, and nobody looks for anybody any more. Processes that can
-// hear of each other are of one circle: those that know each other, or are known by somebody who is known, and
+// islands are the circles of the members that are up, if members that reach each other are in more than one:
+// each was removed from the lists of the other's circle, and nobody looks for anybody any more. Processes
+// that can hear of each other are of one circle: one knows the other, or a process that the other knows, and
 // so on.
 func (w *World) islands(up []*process) []int {
 	circle, first := components(len(w.procs), func(a, b int) bool {
@@ -75,8 +75,8 @@ func (p *process) forming() bool {
 	return here < p.node.rules.Resolver.MinMembers
 }
 
-// keptOut are those whom somebody who is up keeps out. Most know the same verdict and no order, so what one
-// of them says of everybody is what all say.
+// keptOut are the processes that a member that is up keeps out. Most members know the same verdict and no
+// order, so what one of them says of everybody is what all say.
 func (w *World) keptOut(up []*process) map[*process]bool {
 	out := make(map[*process]bool)
 	asked := make(map[belief]bool)

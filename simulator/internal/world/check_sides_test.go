@@ -51,7 +51,7 @@ func TestOneSide_WhoIsNoSideYet(t *testing.T) {
 		"the other one has armed, it cannot": {3, func(w *World) {
 			w.At(armed, w.Nodes()[0].Crash)
 			w.At(2*armed, w.Nodes()[2].Crash)
-			w.At(3*armed, w.Nodes()[2].Restart) // the verdict about the one that crashed was written
+			w.At(3*armed, w.Nodes()[2].Restart) // the verdict about the crashed member was written
 			w.At(cut, func() { w.Partition([]int{1}, []int{2}) })
 		}, 2 * cut, sbr.StateArming, false},
 	} {
@@ -71,7 +71,7 @@ func TestOneSide_WhoIsNoSideYet(t *testing.T) {
 	}
 }
 
-// Whoever can be told its fate is held to it, armed or not.
+// A member that can be told its fate is held to it, armed or not.
 func TestOneSide_EnemiesThatReachEachOther(t *testing.T) {
 	w := smallest(t, 4)
 	w.Run(time.Minute)

@@ -9,9 +9,9 @@ func (s *slot) broken(n int, format string, args ...any) {
 }
 
 // follows reports whether promise X2 is that r has a larger token than o, which was started before. With a
-// lease it always is, but for runs that follow each other on one member under one grant. Without one it is
-// for a run that was handed over, and for one whose member knows a verdict that was written after o had
-// started. A shard's token is larger than those of all members that its own and the one that coordinates have
+// lease it always is, but for runs that follow each other on one member under one grant. Without a lease it
+// is for a run that was handed over, and for a run whose member knows a verdict that was written after o had
+// started. A shard's token is larger than those of all members that its own member and the coordinator's have
 // ever heard of, for these were asked; see unheardOf and unremembered. Runs that follow each other on one
 // member by one order have one token.
 func (r *run) follows(o *run) bool {
@@ -43,8 +43,8 @@ func (s *slot) ordered(r *run) {
 	}
 }
 
-// inherits checks what a run begins with: what the last run that its member can have heard of has left, or
-// nothing. Here a run leaves its token. Of runs that lasted at the same time, each may be the last one.
+// inherits checks what a run begins with: the token that the last run that its member can have heard of has
+// left, or nothing. Of runs that lasted at the same time, each may be the last one.
 func (s *slot) inherits(r *run, state []byte) {
 	var last *run
 	for _, o := range s.runs {

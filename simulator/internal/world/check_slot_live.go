@@ -14,7 +14,7 @@ func (w *World) disturb() {
 }
 
 // bound is how long after the last change it may take until the slot runs again: the margin, the silence of
-// whoever has the lease, the tries that get lost, and the end of the runs that have to end.
+// the lease's holder, the tries that get lost, and the end of the runs that have to end.
 func (s *slot) bound() time.Duration {
 	const slack, tries, lossy, moreTries = 10 * time.Second, 3, 0.01, 60
 	o := &s.w.opts
@@ -67,7 +67,7 @@ func (s *slot) first() (first *slotMember) {
 	return first
 }
 
-// acquainted reports whether all who are up know each other as full members.
+// acquainted reports whether all members that are up know each other as full members.
 func (w *World) acquainted() bool {
 	up := w.up()
 	for _, p := range up {

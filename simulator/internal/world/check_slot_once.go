@@ -79,8 +79,8 @@ func (s *slot) excuse(older, newer *run) string {
 	}
 }
 
-// unknowing reports whether those that a run comes of have never heard of an older one's, or cannot have
-// heard of its margin.
+// unknowing reports whether the members that a run comes of have never heard of an older run's, or cannot
+// have heard of its margin.
 func (r *run) unknowing(o *run) bool {
 	a, b := o.executor.p, r.executor.p
 	return strangers(a, b) || r.unheardOf(o) || lastToKnow(a, b)

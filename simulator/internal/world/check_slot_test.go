@@ -151,8 +151,8 @@ func TestSlotChecks_CanFail(t *testing.T) {
 	}
 }
 
-// Who leaves in order hands over what it runs, and leaves then: the gap is as long as the run takes to end
-// and a few messages.
+// A member that leaves in order hands over what it runs, and leaves then: the gap is as long as the run takes
+// to end and a few messages.
 func TestSlot_LeavesOnceItHasHandedOver(t *testing.T) {
 	for seed := range uint64(20) {
 		w := slotted(t, seed, seed%2 == 0, func(o *Options) { o.Slots[0].StopTakes = 3 * time.Second }, nil)

@@ -6,13 +6,13 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// waitsUntilStable checks that nobody decides before its view has been stable for stable-after, or has been
-// unstable for so much longer that everybody goes down, or, with a lease, asks it about the view as it is.
-// Only the last chance of a member that was told that its side is given up needs no wait: it asks the lease.
-// Nor does what an operator asks for.
+// waitsUntilStable checks that no member decides before its view has been stable for stable-after, or has
+// been unstable for so much longer that everybody goes down, or, with a lease, the member asks it about the
+// view as it is. No wait is needed for the last chance of a member that was told that its side is given up,
+// which asks the lease, nor for what an operator asks for.
 type waitsUntilStable struct {
 	unchecked
-	from      *process // who ordered; nil outside of such a step
+	from      *process // the member that ordered; nil outside of such a step
 	requested bool     // an operator asked for it
 }
 

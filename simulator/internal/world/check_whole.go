@@ -2,7 +2,7 @@ package world
 
 import "github.com/serf-sbr/serf-sbr/sbr"
 
-// quietWhileWhole is promise L3: nothing is asked of the lease while nobody is unreachable, but at an
+// quietWhileWhole is promise L3: nothing is asked of the lease while no member is unreachable, but at an
 // operator's word.
 type quietWhileWhole struct{ unchecked }
 

@@ -77,8 +77,7 @@ func (p *process) awaitTick() {
 	}
 }
 
-// tick lets the resolver's deadline come; event tells the present event from one that an earlier one has
-// replaced.
+// tick lets the resolver's deadline come, unless a later event has replaced this one.
 func (p *process) tick(event uint64) {
 	if event != p.ticker {
 		return

@@ -30,7 +30,7 @@ type transition struct {
 // doings is a set of kinds of effects.
 type doings uint32
 
-// deadline is the word for a step that no event causes. One that changes and wants nothing is no transition.
+// deadline is the word for a step without an event. A step that changes and wants nothing is no transition.
 const deadline = "Deadline"
 
 // The words for effects, in the order in which they are written; a topic is that of an Explain.
@@ -80,7 +80,7 @@ func (c *Coverage) Counts() map[string]uint64 {
 // Len is how many different transitions were taken.
 func (c *Coverage) Len() int { return len(c.counts) }
 
-// Add adds what another one has counted.
+// Add adds the counts of other.
 func (c *Coverage) Add(other *Coverage) {
 	for t, n := range other.counts {
 		c.add(t, n)

@@ -34,15 +34,15 @@
 //
 //   - A run shows one interleaving out of many: explore with many seeds.
 //
-//   - Who was removed from a list (World.ForceLeave, Options.ReapAfter) comes back when somebody there hears
-//     of it from a member that still lists it. That Serf tells of a removal again in each exchange of state
-//     is left out: it reaches whoever is reached at that moment. So is that memberlist goes on gossiping to
-//     the dead for half a minute: after a short cut it may bring members together that list each other no
-//     longer.
+//   - A member that was removed from a list (World.ForceLeave, Options.ReapAfter) comes back when a member
+//     there hears of it from one that still lists it. That Serf tells of a removal again in each exchange of
+//     state is left out: it reaches the members that are reached at that moment. So is that memberlist goes
+//     on gossiping to the dead for half a minute: after a short cut it may bring members together that list
+//     each other no longer.
 //
-//   - A process that waits at its start is listed by nobody meanwhile. A real one that waits for the answers
-//     of all is, as joining, and a verdict can name it as a survivor; here it waits only while nobody is
-//     missed.
+//   - A process that waits at its start is listed by nobody meanwhile. A real process that waits for the
+//     answers of all is listed, as joining, and a verdict can name it as a survivor; here it waits only while
+//     nobody is missed.
 //
 //   - Without a lease X1 is held to what package handover assumes; SlotOutcome.Why counts the overlaps that
 //     are excused, by reason: a strategy without a verdict, members that never heard of each other, a network

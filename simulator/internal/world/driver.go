@@ -145,7 +145,7 @@ type timed interface {
 	String() string
 }
 
-// plan arranges the next tick. One that comes too early is left in place and looks again.
+// plan arranges the next tick. A tick that comes too early is left in place and looks again.
 func (t *alarm) plan() {
 	if !t.of.works() || t.p.paused || t.spins > maxSpins {
 		return

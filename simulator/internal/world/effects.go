@@ -79,7 +79,7 @@ func (p *process) finish() {
 	}
 }
 
-// leave tells everybody that the process leaves, leaves Serf, and stops it.
+// leave tells all members that the process leaves, leaves Serf, and stops it.
 func (p *process) leave() {
 	p.stage = stageLeaving
 	p.refreshViews()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Members exchange their whole lists: one with one other now and then, who joins with the one that it found,
-// and who lists a failed member with that, when it looks whether it is back. Exchanges go over TCP.
+// Members exchange their whole lists: now and then with another member, at a join with the member found, and
+// with a failed member that they list, to see whether it is back. Exchanges go over TCP.
 
 // synReply and dataReply are how long TCP waits before it sends something again, the first time.
 const (
@@ -33,8 +33,8 @@ func (w *World) stream(p, q *process) (d time.Duration, ok bool) {
 	return d, true
 }
 
-// exchangeWith lets both learn what the other one has in its lists, once the connection stands. It returns
-// when that is over, or given up.
+// exchangeWith lets both learn what the other process has in its lists, once the connection stands. It
+// returns when that is over, or given up.
 func (p *process) exchangeWith(q *process, then func()) (over time.Duration) {
 	w := p.w
 	d, ok := w.stream(p, q)
@@ -53,7 +53,7 @@ func (p *process) exchangeWith(q *process, then func()) (over time.Duration) {
 	return w.now + d
 }
 
-// merge takes in the lists of another one (memberlist state.go, mergeState; serf delegate.go,
+// merge takes in the lists of another process (memberlist state.go, mergeState; serf delegate.go,
 // MergeRemoteState).
 func (p *process) merge(from *process) {
 	p.named(int32(len(from.peers) - 1)) // no list grows meanwhile
@@ -254,8 +254,8 @@ func (w *World) calm() bool {
 	return true
 }
 
-// agrees reports whether everybody whom p lists is what p thinks, and lists p as well; here counts those that
-// are.
+// agrees reports whether all members that p lists are what p thinks, and list p as well; here counts those
+// that are.
 func (p *process) agrees() bool {
 	p.here = 0
 	for i := range p.peers {

@@ -93,7 +93,7 @@ func (t *executor) start(e core.Start) {
 }
 
 // notStarted tells the machine that nothing came of a run: the process stood still, and its lease is over,
-// which nobody has noticed yet.
+// unnoticed yet.
 func (t *executor) notStarted(e core.Start) {
 	const why = "it may not work already"
 	t.p.w.note(t.p, "not-started", "%s: %s", t.slot.Name, why)

@@ -7,8 +7,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// A store can forget: the record is deleted, or comes back from a backup. Whoever knows the newest verdict
-// may tell it again.
+// A store can forget: the record is deleted, or comes back from a backup. A process that knows the newest
+// verdict may tell it again.
 
 // Backup is what the store held at one moment.
 type Backup struct{ state state }
@@ -22,8 +22,8 @@ func (w *World) Forget() { w.store.replace(state{}, "deleted") }
 // Restore makes the store hold what it held when the backup was made.
 func (w *World) Restore(b Backup) { w.store.replace(b.state, "restored") }
 
-// replace puts a record in the place of the present one, whoever has written it. Its version is a new one, as
-// that of every real store is.
+// replace puts a record in the place of the present one, whatever process wrote that. Its version is a new
+// one, as that of every real store is.
 func (s *store) replace(next state, how string) {
 	w, old := s.w, s.state
 	next.writes = old.writes + 1
@@ -72,7 +72,7 @@ func (s *store) toldAgain(by *process, r *lease.Record) {
 	}
 }
 
-// overwritten notes that a new verdict stands in the place of one that the store had lost.
+// overwritten notes that a new verdict replaces a verdict that the store had lost.
 func (s *store) overwritten(v *sbr.Verdict) {
 	if l := s.lost; l != nil && l.next == nil {
 		l.next = v
@@ -85,9 +85,9 @@ func (l *forgotten) remembers(p *process) bool {
 	return v.Token > l.verdict.Token || v.Token == l.verdict.Token && slices.Equal(v.Survivors, l.verdict.Survivors)
 }
 
-// excuses reports whether a promise may be broken now: nobody who knew the lost verdict could tell the store
-// before another was written, and none of its survivors reaches the store now. Tokens begin anew as well once
-// no member is up that knew the lost verdict: a fence refuses them.
+// excuses reports whether a promise may be broken now: no member that knew the lost verdict could tell the
+// store before another was written, and none of its survivors reaches the store now. Tokens begin anew as
+// well once no member is up that knew the lost verdict: a fence refuses them.
 func (s *store) excuses(promise string) bool {
 	l, tokens := s.lost, slices.Contains([]string{"X2", "X3", "Y2", "Y3"}, promise)
 	atWork := func(p *process) bool { return p.r.State() == sbr.StateUp && l.remembers(p) }

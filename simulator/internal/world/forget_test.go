@@ -20,8 +20,8 @@ func decidedOnce(t *testing.T) *World {
 	return w
 }
 
-// A deleted record is gone, a restored one is what it was; both are new writes to whoever holds an older
-// version.
+// A deleted record is gone, a restored one is what it was; both are new writes to a client that holds an
+// older version.
 func TestForget_ChangesTheRecordAndItsVersion(t *testing.T) {
 	w := decidedOnce(t)
 	version, then := w.store.at(), w.Backup()
@@ -35,7 +35,7 @@ func TestForget_ChangesTheRecordAndItsVersion(t *testing.T) {
 	require.NotEqual(t, version, w.store.at())
 }
 
-// Whoever tells the store again what it has forgotten breaks no rule of the chain, and adds nothing to it.
+// Telling the store again what it has forgotten breaks no rule of the chain, and adds nothing to it.
 func TestForget_ToldAgainIsNoNewVerdict(t *testing.T) {
 	w := decidedOnce(t)
 	before := w.store.record
@@ -52,8 +52,8 @@ func TestForget_ToldAgainIsNoNewVerdict(t *testing.T) {
 	require.Len(t, w.store.chain, 2, "another verdict of that token is one of its own")
 }
 
-// The schedule that S1 excepts: nobody who knew the verdict reached the store before others wrote the next
-// one, and neither has met the other since.
+// The schedule that S1 excepts: no member that knew the verdict reached the store before others wrote the
+// next one, and neither has met the other since.
 func TestExcepted_IsOneScheduleOnly(t *testing.T) {
 	winners, losers := []int{0, 1, 2, 3}, []sbr.ID{"n5#1", "n6#1"}
 	next := &sbr.Verdict{Token: 1, Survivors: losers, Down: []sbr.ID{"n1#1"}, DecidedBy: "n5#1"}

@@ -101,7 +101,7 @@ func (b *broadcasts) take(w *World, to []news, room, limit int) ([]news, int) {
 	return to, room
 }
 
-// spread queues news for everybody. It replaces what was said of the member before, if both are memberlist's.
+// spread queues news for all members. It replaces older news of the member, if both are memberlist's.
 func (p *process) spread(n news) *broadcast {
 	c := &broadcast{news: n}
 	if n.kind <= newsDead {
@@ -189,7 +189,7 @@ func (w *World) newPacket() *packet {
 	return new(packet)
 }
 
-// act is the arrival. Who is alive comes first, and then the last comes first (memberlist net.go,
+// act is the arrival. News of living members comes first, and then the last comes first (memberlist net.go,
 // getNextMessage).
 func (b *packet) act() {
 	p := b.to

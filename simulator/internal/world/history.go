@@ -36,7 +36,7 @@ type History struct {
 	Truncated bool `json:"truncated,omitempty"`
 	// Changes are in order. At the start all members that run see each other as alive.
 	Changes []Change `json:"changes"`
-	// DoubleActive and NobodyActive are when two sides were at work after a decision, and when nobody was.
+	// DoubleActive and NobodyActive are when two sides were at work after a decision, and when none was.
 	DoubleActive [][2]string `json:"double-active"`
 	NobodyActive [][2]string `json:"nobody-active"`
 }
@@ -47,7 +47,7 @@ type Change struct {
 	At string `json:"at"`
 	// Node is the member that it is about; nil for Network and Holder.
 	Node *string `json:"node,omitempty"`
-	// State is what the member does; "starting" forgets whom it saw.
+	// State is what the member does; "starting" forgets what it saw.
 	State string `json:"state,omitempty"`
 	// Sees is whom the member sees, and As how: alive, failed, missed (alive, but its own probes fail) or
 	// unknown.
@@ -70,7 +70,7 @@ type Wiring struct {
 	Cut [][2]*string `json:"cut,omitempty"`
 }
 
-// What a member sees another one as. A missed one is alive, as far as the membership knows, but the
+// What a member sees another one as. A missed member is alive, as far as the membership knows, but the
 // observer's own probes fail.
 const (
 	seesUnknown = "unknown"
@@ -79,7 +79,7 @@ const (
 	seesFailed  = "failed"
 )
 
-// stateStarting is what a process does that looks for somebody to join.
+// stateStarting is the state of a process that looks for a member to join.
 const stateStarting = "starting"
 
 // maxHistory bounds what a history holds, in changes and in the lists inside them.
@@ -201,7 +201,7 @@ func (r *historian) grow() {
 	}
 }
 
-// blind makes a node see nobody, without a change: that a node starts says it.
+// blind makes a node see no other, without a change: that a node starts says it.
 func (r *historian) blind(i int) {
 	for j := range r.w.nodes {
 		if i != j && r.watched[i] {
@@ -261,7 +261,7 @@ func (r *historian) settle() {
 	r.since = r.w.now
 }
 
-// look records what a node does, and whom it follows.
+// look records what a node does, and its leader.
 func (r *historian) look(i int) {
 	n := r.w.nodes[i]
 	state, works := n.state()
@@ -290,7 +290,7 @@ func (r *historian) look(i int) {
 }
 
 // state is what the node does at this moment, empty where no process has started on it yet. It works where it
-// takes part in the cluster's work, or may: one that is suspended was only asked to stop.
+// takes part in the cluster's work, or may: a suspended process was only asked to stop.
 func (n *Node) state() (state string, works bool) {
 	p := n.proc
 	switch {
@@ -383,13 +383,13 @@ func (r *historian) stepped(_ *World, p *process, _ []sbr.Effect) {
 	r.stale = append(r.stale, p.node.index)
 }
 
-// committed records who holds the lease.
+// committed records the holder of the lease.
 func (r *historian) committed(_ *World, _ *process, _, after *lease.Record) {
 	r.settle()
 	r.held(sbr.ID(after.Holder))
 }
 
-// held records who holds the lease.
+// held records the holder of the lease.
 func (r *historian) held(id sbr.ID) {
 	holder := -1
 	if p := r.w.byID[id]; p != nil {
@@ -431,7 +431,7 @@ func (r *historian) set(pair [2]int, sight string) {
 	r.add(Change{Node: r.names[pair[0]], Sees: r.names[pair[1]], As: sight})
 }
 
-// probed records whom p's own probes miss.
+// probed records the members that p's own probes miss.
 func (r *historian) probed(p *process, reports []sbr.Report) {
 	now := make(map[int]bool)
 	for _, rep := range reports {

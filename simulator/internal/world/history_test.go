@@ -71,7 +71,7 @@ func TestHistory_Views(t *testing.T) {
 	}
 }
 
-// Who starts anew says whom it sees, also where its predecessor had seen the same.
+// A process that starts anew says whom it sees, also where its predecessor had seen the same.
 func TestHistory_RestartSeesAnew(t *testing.T) {
 	o := DefaultOptions()
 	o.Trace = true

@@ -9,7 +9,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// A member that leaves in peace is recorded, and stands in no later verdict; one that leaves in a cut is not.
+// A member that leaves in peace is recorded, and stands in no later verdict; in a cut it is not recorded.
 func TestLeave_IsRecorded(t *testing.T) {
 	w := decidedOnce(t)
 	w.nodes[3].Leave()

@@ -71,7 +71,7 @@ type peer struct {
 	since time.Duration // of the state
 	inc   uint32        // memberlist's incarnation number
 
-	// until is the end of the suspicion; accusers are those who have it, the first of them did not confirm.
+	// until is the end of the suspicion; accusers are the members that have it, the first did not confirm.
 	until    time.Duration
 	accusers [maxAccusers]int32
 	accused  int8
@@ -174,7 +174,7 @@ func (p *process) hearSuspect(name int32, inc uint32, from int32) {
 	}
 }
 
-// hearDead is memberlist's deadNode: from calls a member dead. Who does so of itself has left.
+// hearDead is memberlist's deadNode: from calls a member dead. A member that calls itself dead has left.
 func (p *process) hearDead(name int32, inc uint32, from int32) {
 	q := p.named(name)
 	if q.state == unheard || inc < q.inc || q.state.gone() {
@@ -194,7 +194,7 @@ func (p *process) hearDead(name int32, inc uint32, from int32) {
 	}
 }
 
-// confirm takes in another one's suspicion of a member that is suspected already.
+// confirm takes in another member's suspicion of a member that is suspected already.
 func (p *process) confirm(q *peer, name, from int32) {
 	if int(q.accused) > p.confirmations() || slices.Contains(q.accusers[:q.accused], from) {
 		return
@@ -235,7 +235,7 @@ var shares = func() (s [maxAccusers][maxAccusers]float64) {
 	return s
 }()
 
-// overdue ends a suspicion that nobody has refuted.
+// overdue ends a suspicion that was not refuted.
 func (p *process) overdue(name int32) {
 	if q := p.named(name); q.state == suspect && q.until <= p.w.now {
 		p.hearDead(name, q.inc, p.name)

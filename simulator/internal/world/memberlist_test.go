@@ -44,7 +44,7 @@ func TestMemberlist_SuspicionTimes(t *testing.T) {
 	}
 }
 
-// Who hears that it is suspected, or dead, says a higher number; the others believe the higher one only.
+// A member that hears that it is suspected, or dead, says a higher number; the others believe that one only.
 func TestMemberlist_RefutesWithAHigherNumber(t *testing.T) {
 	w := stock(t, 5)
 	accused, other := w.nodes[1].proc, w.nodes[2].proc
@@ -64,8 +64,8 @@ func TestMemberlist_RefutesWithAHigherNumber(t *testing.T) {
 	}
 }
 
-// News goes to GossipNodes members each interval, RetransmitMult*ceil(log10(n+1)) times in all; what was sent
-// least often goes first, of that the newest.
+// News goes to GossipNodes members each interval, RetransmitMult*ceil(log10(n+1)) times in all; the news that
+// was sent least often goes first, of that the newest.
 func TestMemberlist_GossipIsSentSoOften(t *testing.T) {
 	w := stock(t, 5)
 	p := w.nodes[0].proc
@@ -88,8 +88,8 @@ func TestMemberlist_GossipIsSentSoOften(t *testing.T) {
 	require.Equal(t, []news{first.news}, got, "it was sent less often")
 }
 
-// An exchange of lists brings what gossip has not: also who has left, and a death as a suspicion that can be
-// refuted.
+// An exchange of lists brings what gossip has not: also members that have left, and a death as a suspicion
+// that can be refuted.
 func TestMemberlist_ExchangeOfLists(t *testing.T) {
 	w := stock(t, 5)
 	p, q := w.nodes[0].proc, w.nodes[1].proc

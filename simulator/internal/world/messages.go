@@ -18,7 +18,7 @@ type telling struct {
 	events []sbr.Event
 }
 
-// tell starts a telling. Like a query, the first try reaches everybody; only the targets are waited for.
+// tell starts a telling. Like a query, the first try reaches all members; only the targets are waited for.
 func (p *process) tell(ids []sbr.ID, m *wire.Message) {
 	t := &telling{until: p.w.now + wire.TellFor, first: true}
 	for _, payload := range wire.Encode(*m) {
@@ -62,7 +62,7 @@ func (p *process) tellOnce(t *telling) {
 	p.w.after(wire.QueryTime, p, func() { p.tellOnce(t) })
 }
 
-// delivery is one try to tell somebody something, and then its answer.
+// delivery is one try to tell a member something, and then its answer.
 type delivery struct {
 	t        *telling
 	from, to *process
@@ -117,7 +117,7 @@ func (p *process) ask(e sbr.AskToRace) {
 	}
 }
 
-// askStanding asks everybody this process knows of what speaks against it.
+// askStanding asks all members that this process knows of what speaks against it.
 func (p *process) askStanding() {
 	p.w.note(p, "asks", "for its standing")
 	for _, q := range p.w.procs {

@@ -72,7 +72,7 @@ func (n *network) component(a int) int {
 }
 
 // components are the parts that n things fall into, some of which are linked: each is called by the first one
-// in it. One leaves rest once it is reached.
+// in it. A thing leaves rest once it is reached.
 func components(n int, linked func(a, b int) bool) []int {
 	part, rest, todo := make([]int, n), make([]int, n), []int(nil)
 	for i := range rest {
@@ -100,7 +100,7 @@ func components(n int, linked func(a, b int) bool) []int {
 	return part
 }
 
-// rewire changes the network and lets everybody find out.
+// rewire changes the network and lets all processes find out.
 func (w *World) rewire(change func()) {
 	change()
 	w.net.valid = false
@@ -141,7 +141,7 @@ func (w *World) groupNames() string {
 	return b.String()
 }
 
-// Cut drops what from sends to the node to, and where both are cut off, what that one sends back.
+// Cut drops what node from sends to node to; with both, also what node to sends back.
 func (w *World) Cut(from, to int, both bool) { w.relink("cut", from, to, both, w.setCut) }
 
 // Mend repairs what Cut or SetLink have changed. A partition stays.

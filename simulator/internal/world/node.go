@@ -88,8 +88,8 @@ func (n *Node) Crash() {
 func (n *Node) Restart() { n.RestartAs(n.Name, false) }
 
 // RestartAs is Restart under a name that may be another one, and with stateLost without the state folder: the
-// new incarnation then cannot prove that its predecessor has ended, and does not know whom that could not
-// reach.
+// new incarnation then cannot prove that its predecessor has ended, and does not know whom the predecessor
+// could not reach.
 func (n *Node) RestartAs(name string, stateLost bool) {
 	if n.proc != nil && n.proc.stage != stageStopped {
 		return
@@ -117,7 +117,7 @@ func (n *Node) Pause(d time.Duration) {
 }
 
 // Leave makes the node's process leave the cluster in good order, once it has handed over what it runs. Now
-// and then whoever makes it leave does not know of that.
+// and then it leaves at once: the caller does not know of the hand-over.
 func (n *Node) Leave() {
 	const unknowing = 0.1
 	p := n.proc

@@ -7,8 +7,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// A process finds out whom it reaches as package downing does: its tracker (package reachability) says whom
-// to probe, and weighs what the detector says, what probes find, and what others report.
+// A process observes the others as package downing does: its tracker (package reachability) says which
+// members to probe, and weighs what the detector says, what probes find, and what others report.
 
 // observe gives the process its tracker's opinion, and the others what they should hear of it.
 func (p *process) observe(refresh bool) {
@@ -50,7 +50,7 @@ func (p *process) observeSoon() {
 	}
 }
 
-// report tells all others whom the process misses, by gossip.
+// report tells all others which members the process misses, by gossip.
 func (p *process) report(m wire.Message) {
 	w := p.w
 	for _, payload := range wire.Encode(m) {
@@ -81,7 +81,7 @@ func (r *reporting) act() {
 }
 
 // arouse arranges the next round of probes, if there is reason for one: in a world where every probe is
-// answered and nobody is in doubt rounds would change nothing.
+// answered and no member is in doubt rounds would change nothing.
 func (p *process) arouse() {
 	o := &p.w.opts.Probe
 	if !o.On() || p.rounder != 0 || !p.attends() || p.calm() {
@@ -129,7 +129,7 @@ func (p *process) pongs(s *process) (d time.Duration, ok bool) {
 	return d, !w.chance(there.Loss) && !w.chance(back.Loss) && d < w.opts.Probe.Timeout
 }
 
-// probe is a round of probes; event tells the present event from one that was replaced.
+// probe is a round of probes, unless a later event has replaced this one.
 func (p *process) probe(event uint64) {
 	if event != p.rounder {
 		return

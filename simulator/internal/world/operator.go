@@ -12,9 +12,9 @@ import (
 // proves that a member has ended. An operator's own word (sbr down) is a verdict, or an order where no lease
 // decides.
 
-// ForceLeave lets an operator remove what runs on nodes from the lists of the members on some others, as soon
-// as it is called failed there. With no others that is wherever it is called failed. Like Serf, a member that
-// removes another one tells those that it reaches.
+// ForceLeave lets an operator remove the members on nodes from the lists of the members on other nodes, as
+// soon as they are called failed there; with no others wherever they are called failed. As in Serf, a member
+// that removes another member tells those that it reaches.
 func (w *World) ForceLeave(nodes, on []int) {
 	for i, n := range w.nodes {
 		if p := n.proc; p != nil && (len(on) == 0 || slices.Contains(on, i)) {
@@ -39,8 +39,7 @@ func (p *process) forceLeave(nodes []int) {
 	}
 }
 
-// DownBy lets an operator ask the member that runs on another node to down the one that is called as this
-// node is: sbr down.
+// DownBy lets an operator ask the member on node by to down the member with this node's name: sbr down.
 func (n *Node) DownBy(by *Node) {
 	w := n.w
 	w.disturb()

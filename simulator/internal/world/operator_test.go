@@ -19,7 +19,7 @@ func named(t *testing.T, change func(o *Options)) *World {
 	})
 }
 
-// unlistedBy are those of whom a member thinks that they may still run although it lists them no longer.
+// unlistedBy are the members that a member lists no longer, but thinks may still run.
 func unlistedBy(w *World, node int) (ids []sbr.ID) {
 	s := w.nodes[node].proc.r.Snapshot()
 	for i := range s.Members {
@@ -38,8 +38,8 @@ func listed(p *process) (n int) {
 	return n
 }
 
-// An operator removes who is called failed, as soon as it is; whoever the member reaches hears of it; nobody
-// takes it for an end.
+// An operator removes a member as soon as it is called failed; all whom the asked member reaches hear of it;
+// nobody takes it for an end.
 func TestForceLeave_RemovesWhoIsCalledFailed(t *testing.T) {
 	w := named(t, nil)
 	w.At(10*time.Second, func() { w.Partition([]int{0, 1, 2}, []int{3, 4}) })
@@ -70,8 +70,8 @@ func TestForceLeave_EverywhereMakesTwoClustersThatDoNotLookForEachOther(t *testi
 	require.Equal(t, "n1#1 and n4#1 are both up, and the cluster of neither lists the other", broken[0].Text)
 }
 
-// A successor with its predecessor's state proves that it ended, whatever it is called; one without it proves
-// nothing.
+// A successor with its predecessor's state proves that it ended, whatever it is called; a successor without
+// it proves nothing.
 func TestRestart_ProvesThatThePredecessorEnded(t *testing.T) {
 	for name, tc := range map[string]struct {
 		as       string
@@ -102,8 +102,8 @@ func TestRestart_ProvesThatThePredecessorEnded(t *testing.T) {
 	}
 }
 
-// Nobody takes a second member in under a name that it lists, alive or failed; once the first was removed it
-// does.
+// No member takes a second member in under a name that it lists, alive or failed; once the first was removed
+// it does.
 func TestRestart_ASecondMemberOfOneNameWaitsUntilTheFirstIsRemoved(t *testing.T) {
 	w := named(t, func(o *Options) { o.Resolver.StableAfter = time.Hour })
 	w.At(10*time.Second, func() { w.Partition([]int{0, 1, 2, 4}, []int{3}) })
@@ -121,8 +121,8 @@ func TestRestart_ASecondMemberOfOneNameWaitsUntilTheFirstIsRemoved(t *testing.T)
 	require.Contains(t, unlistedBy(w, 0), sbr.ID("n4#1"))
 }
 
-// Whoever restarts in the middle of a cut still suspects whom its predecessor suspected; without its state it
-// does not.
+// A process that restarts in the middle of a cut still suspects whom its predecessor suspected; without its
+// state it does not.
 func TestRestart_RemembersUndecidedSuspects(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		w := named(t, func(o *Options) { o.Resolver.StableAfter = time.Hour })
@@ -140,7 +140,7 @@ func TestRestart_RemembersUndecidedSuspects(t *testing.T) {
 	}
 }
 
-// Those that are asked to race in another one's place, and those that are ordered, hear whom it suspects.
+// Members that are asked to race in another's place, or are ordered, hear which members it suspects.
 func TestMessages_CarrySuspects(t *testing.T) {
 	w := named(t, nil)
 	p, q := w.nodes[0].proc, w.nodes[1].proc
@@ -164,8 +164,8 @@ func asked(w *World) (lines []string) {
 	return lines
 }
 
-// What the driver refuses before the resolver hears of it: one request at a time, who leaves, and nobody of
-// that name; who does not run or stands still hears nothing.
+// What the driver refuses before the resolver hears of it: a second request, a leaving member, an unknown
+// name; a member that does not run or stands still hears nothing.
 func TestDownBy_Refused(t *testing.T) {
 	w := named(t, nil)
 	w.SetStore(StoreFault{Access: Silent}, 0)

@@ -6,16 +6,16 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// stirred notes that somebody's view of the cluster, or somebody's part in it, has just changed.
+// stirred notes that a member's view of the cluster, or its part in it, has just changed.
 func (w *World) stirred() { w.moved = w.now }
 
-// Stirred is when somebody's view of the cluster, or somebody's part in it, changed last: a member was
-// condemned, seen again, removed, suspended, resumed, downed, or crashed. In a world that is Settled it is
-// the moment at which it had settled.
+// Stirred is when a member's view of the cluster, or its part in it, changed last: a member was condemned,
+// seen again, removed, suspended, resumed, downed, or crashed. In a world that is Settled it is the moment at
+// which it had settled.
 func (w *World) Stirred() time.Duration { return w.moved }
 
-// Settled reports whether whoever is up is at work and reaches everybody it believes in: nothing is left to
-// be resolved.
+// Settled reports whether every process that is up is at work and reaches all members it believes in: nothing
+// is left to be resolved.
 func (w *World) Settled() bool {
 	up := w.up()
 	for _, p := range up {
@@ -82,7 +82,7 @@ func (w *World) Holder() string {
 	return ""
 }
 
-// Decision is the last one that a process of the node has explained; ok is false if there was none.
+// Decision is the last decision that a process of the node has explained; ok is false if there was none.
 func (n *Node) Decision() (d sbr.Decision, ok bool) {
 	if n.last == nil {
 		return sbr.Decision{}, false

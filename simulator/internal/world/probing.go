@@ -40,7 +40,7 @@ func (p *process) nextProbed() (name int32, ok bool) {
 	return 0, false
 }
 
-// forgetDead takes from memberlist's list those that died too long ago to be told news.
+// forgetDead takes from memberlist's list the members that died too long ago to be told news.
 func (p *process) forgetDead() {
 	kept := p.order[:0]
 	for _, name := range p.order {
@@ -135,7 +135,7 @@ func (p *process) through(by, to *process) (ack, nack time.Duration) {
 	}
 }
 
-// failed is the end of a probe that nobody has answered.
+// failed is the end of a probe without an answer.
 func (p *process) failed(name int32, began time.Duration, tcp bool, asked, nacks int) {
 	q := &p.peers[name]
 	switch {

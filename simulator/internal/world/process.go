@@ -13,7 +13,7 @@ import (
 type stage uint8
 
 const (
-	stageBooting stage = iota // reads the store, looks for somebody to join
+	stageBooting stage = iota // reads the store, looks for a process to join
 	stageRunning
 	stageDowned  // was downed; tells the others, answers nobody
 	stageLeaving // leaves of its own will
@@ -40,7 +40,7 @@ type process struct {
 	began      time.Duration // when its resolver started
 	downReason string
 	downAt     time.Duration
-	left       bool // everybody who could hear it was told that it left
+	left       bool // all that could hear it were told that it left
 
 	// prev is the incarnation that ran on the node before. stateLost says that this one started without its
 	// state folder: it knows nothing of prev, and cannot prove that it ended. suspects are those that prev
@@ -53,8 +53,8 @@ type process struct {
 	members []sbr.Member
 	token   uint64
 	hasLeft bool
-	// found says that it has found its cluster, and waits for the answers of all; answeredBy, by index, who
-	// has answered.
+	// found says that it has found its cluster, and waits for the answers of all; answeredBy, by index, are
+	// the members that have answered.
 	found      bool
 	answeredBy set
 
@@ -97,7 +97,7 @@ type process struct {
 	watch    watch
 	// refused says when each downed incarnation that it keeps out was refused first.
 	refused map[*process]time.Duration
-	// request is whom an operator asked it to down, until the resolver has answered; empty: nobody.
+	// request is the member that an operator asked it to down, until the resolver has answered; empty: none.
 	request sbr.ID
 
 	news sbr.Event // what others are told of it
@@ -203,7 +203,7 @@ func (p *process) boot() {
 	})
 }
 
-// list puts a member into the list of one that starts.
+// list puts s into the list of p, which starts.
 func (p *process) list(s *process) {
 	q := p.named(s.name)
 	q.who, q.state, q.inc, q.status, q.ltime, q.since = s, alive, 1, present, 1, p.w.now

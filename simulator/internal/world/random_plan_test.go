@@ -206,8 +206,7 @@ func (p *planner) anything(t time.Duration) {
 	}
 }
 
-// repeat tells everybody things it was told before: facts that are repeated, verdicts and records that are
-// old.
+// repeat tells all members things again that they were told before: facts, old verdicts and old records.
 func repeat(w *World) {
 	for _, p := range w.procs {
 		if !p.runs() {
@@ -243,8 +242,8 @@ func (p *planner) some(n int) []int {
 	return x[:1+p.IntN(n)]
 }
 
-// livePlan is one clean partition, with faults of the store that leave somebody whole. Exactly one side must
-// survive.
+// livePlan is one clean partition, with faults of the store that leave at least one member whole. Exactly one
+// side must survive.
 func livePlan(seed uint64) plan {
 	p := newPlanner(seed)
 	p.live = true

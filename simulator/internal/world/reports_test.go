@@ -9,7 +9,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// What two members report of each other has spread to all who hear them by the time somebody decides.
+// What two members report of each other has spread to all that hear them by the time a member decides.
 func TestReports_HaveSpreadWhenSomebodyDecides(t *testing.T) {
 	w, err := New(large(1, 5))
 	require.NoError(t, err)
@@ -27,7 +27,7 @@ func TestReports_HaveSpreadWhenSomebodyDecides(t *testing.T) {
 	require.Empty(t, w.Finish())
 }
 
-// Nobody hears a report from the other side of a cut.
+// No member hears a report from the other side of a cut.
 func TestReports_AreThoseOfOnesOwnSide(t *testing.T) {
 	w, err := New(large(1, 5))
 	require.NoError(t, err)

@@ -20,7 +20,7 @@ type requester struct {
 // listener is what questions and answers are for.
 type listener interface {
 	asked(ref uint64, q *question)
-	// answered comes with nil where the member has nobody who listens.
+	// answered comes with nil where the member does not listen.
 	answered(q *question, from sbr.ID, wire []byte)
 }
 
@@ -80,7 +80,7 @@ type requestInFlight struct {
 	to *process
 }
 
-// act is the arrival. Questions of those who are no members, or were downed, are not heard.
+// act is the arrival. Questions of non-members, and of downed members, are not heard.
 func (a *requestInFlight) act() {
 	q, w := a.q, a.to.w
 	if !w.carries(q.by.p, a.to) || a.to.stage != stageRunning && a.to.stage != stageLeaving {
@@ -104,8 +104,8 @@ func (t *requester) hear(q *question) {
 	t.hears.asked(t.refs, q)
 }
 
-// open returns the question of that reference, which is about to be answered; nil: nobody has asked it, or it
-// was answered before.
+// open returns the question of that reference, which is about to be answered; nil: it was not asked, or was
+// answered before.
 func (t *requester) open(ref uint64) *question {
 	q := t.questions[ref]
 	delete(t.questions, ref)
@@ -125,10 +125,10 @@ func (t *requester) answer(q *question, wire []byte) {
 type responseInFlight struct {
 	q    *question
 	from *process
-	wire []byte // nil: nobody listens there
+	wire []byte // nil: nothing listens there
 }
 
-// act is the arrival. Answers of those who were downed do not count. Who has just woken up finds both the
+// act is the arrival. Answers of downed members do not count. A process that has just woken up finds both the
 // answer and the end of its time, and takes what comes first.
 func (a *responseInFlight) act() {
 	q, p := a.q, a.q.by.p

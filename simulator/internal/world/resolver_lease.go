@@ -78,7 +78,7 @@ func (p *process) releaseLease(e sbr.ReleaseLease) {
 	})
 }
 
-// recordLeave records who has left. Whoever leaves does not wait for the answer, and nothing follows from it.
+// recordLeave records who has left. The leaving process does not await the answer; nothing follows from it.
 func (p *process) recordLeave(e sbr.RecordLeave) {
 	leaves := func(v *sbr.Verdict) bool { return v.Token == e.Token && v.Leave(e.Gone, e.Here) }
 	p.client.begin(lease.Amendment(leaves), func(f lease.Finished) {

@@ -19,7 +19,7 @@ const (
 	left
 )
 
-// listed reports whether the member counts: Serf keeps those that have left only to tell others of them.
+// listed reports whether the member counts: Serf keeps members that have left only to tell others of them.
 func (q *peer) listed() bool { return q.status == present || q.status == leaving || q.status == failed }
 
 // knows reports whether p lists s.
@@ -31,7 +31,7 @@ func (p *process) knows(s *process) bool {
 	return q.who == s && q.listed()
 }
 
-// others are those that p lists, in the order of their names' first appearance.
+// others are the processes that p lists, in the order of their names' first appearance.
 func (p *process) others() iter.Seq[*process] {
 	return func(yield func(*process) bool) {
 		for i := range p.peers {
@@ -43,7 +43,7 @@ func (p *process) others() iter.Seq[*process] {
 }
 
 // strangers reports whether one of two processes never heard of the other: gossip to the dead can make a
-// member known to those who are unknown to it, and it misses nobody of whom it never heard.
+// member known to members that are unknown to it, and it misses no member of which it never heard.
 func strangers(p, q *process) bool { return !p.met.has(q.index) || !q.met.has(p.index) }
 
 // set is a set of small numbers.
@@ -58,7 +58,7 @@ func (s *set) add(i int) {
 	(*s)[i/64] |= 1 << (i % 64)
 }
 
-// joined is what Serf makes of memberlist's news that who is alive under the name of q.
+// joined is what Serf makes of memberlist's news that process who is alive under the name of q.
 func (p *process) joined(q *peer, who *process) {
 	if who != q.who || !q.listed() {
 		p.supplant(who)
@@ -188,8 +188,8 @@ func (p *process) detect(s *process, fails bool) {
 	}
 }
 
-// supplant takes from the list who ran on the node of s before it: under the same name, or known to have
-// ended, because s holds the state that its predecessor had locked.
+// supplant takes from the list the process that ran on the node of s before it: under the same name, or known
+// to have ended, because s holds the state that its predecessor had locked.
 func (p *process) supplant(s *process) {
 	proves := true
 	for next, old := s, s.prev; old != nil; next, old = old, old.prev {

@@ -34,7 +34,7 @@ const (
 	hostClosed
 )
 
-// open makes the process host shards, offer to, and then take its part among those that may coordinate.
+// open makes the process host shards, offer to, and then take part among the members that may coordinate.
 func (p *process) open(s *shards, before memory) {
 	const thenWithin = 20 * time.Millisecond
 	w := p.w
@@ -126,14 +126,14 @@ func (t *shardHost) over() {
 	w.after(w.between(0, opensWithin), p, func() { p.open(t.set, t.remembers(member)) })
 }
 
-// memory is what a manager has of the one before it in the same process.
+// memory is what a manager has of the previous manager in the same process.
 type memory struct {
 	known               host.Known
 	hosts, coordinators []core.Departure // whose margins are not over, as hosts and as coordinators
 }
 
-// remembers is what the next manager has. The provider remembers who is gone, also meanwhile; here the
-// machines do, which look once more.
+// remembers is what the next manager has. The provider remembers the members that are gone, also meanwhile;
+// here the machines do, which look once more.
 func (t *shardHost) remembers(member *slotMember) memory {
 	now := t.p.clock()
 	t.host.Step(now, core.Viewed{View: t.viewNow()})

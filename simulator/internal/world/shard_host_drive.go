@@ -108,7 +108,7 @@ func (t *shardHost) resigns(e core.GiveUp) {
 	})
 }
 
-// ask sends a question to another member, to this member's own machines, or to everybody.
+// ask sends a question to another member, to this member's own machines, or to all members.
 func (t *shardHost) ask(to sbr.ID, m message.Message, byCoordinator bool) {
 	wire := t.written(&m)
 	t.p.w.note(t.p, "asks", "%s: %s of %s, number %d", t.set.Name, m.Kind.String(), whom(to), m.Number)

@@ -157,7 +157,7 @@ func (w *World) Shards() (all []ShardsOutcome) {
 
 // unheardOf reports whether two runs of a shard come of clusters that did not know each other: the members
 // that run them, or those that have ordered them, never heard of each other. A newcomer to one side of a
-// partition does not hear of those who were on the other side before it came, and may coordinate.
+// partition does not hear of members that were on the other side before it came, and may coordinate.
 func (r *run) unheardOf(o *run) bool {
 	s := r.executor.slot.shardOf
 	if s == nil {
@@ -181,8 +181,7 @@ func (r *run) unremembered(o *run) bool {
 		!slices.ContainsFunc(w.up(), func(p *process) bool { return p.began <= o.startedAt })
 }
 
-// behind are the members that a run without a lease comes of: its own, and those that coordinated under its
-// term.
+// behind are the members that a run without a lease comes of: its own, and the coordinators under its term.
 func (s *shards) behind(r *run) []*process {
 	all := []*process{r.executor.p}
 	for _, c := range s.coordSlot.runs {

@@ -42,12 +42,12 @@ type slot struct {
 	index int             // among the world's, or the shards of its type
 	rules handover.Config // Self and Born are each member's
 	store store           // of its lease
-	// coordinates are the shards that whoever runs the slot coordinates, shardOf those that it is one of;
+	// coordinates are the shards that the slot's runs coordinate, shardOf the shards that the slot is one of;
 	// nil: it is neither.
 	coordinates, shardOf *shards
 
 	runs []*run // in the order in which they were started
-	live []*run // those of them that have not ended
+	live []*run // the runs that have not ended
 
 	resource  resource
 	disturbed time.Duration // when something happened last that concerns the slot alone

@@ -43,7 +43,7 @@ func (t *executor) openLease() {
 	t.client = c
 }
 
-// closeLease ends the executor's part in the lease. One that is still held runs out.
+// closeLease ends the executor's part in the lease. A lease that is still held runs out.
 func (t *executor) closeLease() {
 	if t.client != nil {
 		t.client.close()

@@ -289,7 +289,7 @@ func (p *process) refreshViews() {
 	})
 }
 
-// offers lets everybody hear of a change of who would run a slot.
+// offers lets all members hear of a change of the members that would run a slot.
 func (w *World) offers() {
 	for _, p := range w.procs {
 		if p.stage == stageRunning {
@@ -304,8 +304,8 @@ func (t *slotMember) viewNow() core.View {
 	return v
 }
 
-// viewNow is what the process knows at this moment; offers says who would run what it is about. Who was
-// leaving when it failed has left, as Serf has it.
+// viewNow is what the process knows at this moment; offers says which members would run what it is about. A
+// member that was leaving when it failed has left, as Serf has it.
 func (p *process) viewNow(offers func(*process) bool) core.View {
 	v := core.View{Armed: p.r.State() != sbr.StateArming, Sure: p.sureAt()}
 	for _, m := range p.r.Snapshot().Members {

@@ -14,7 +14,7 @@ type run struct {
 	number   uint64 // the machine's
 	seq      int    // the slot's: the order in which runs were started
 	token    uint64
-	from     sbr.ID // who handed over
+	from     sbr.ID // the member that handed over
 	// verdict is the newest that its member knew when it started, stored the newest that there was.
 	verdict, stored uint64
 	// unmet are the runs beside which it was started without their members having heard of each other: that
@@ -111,8 +111,8 @@ func (t *executor) wakes() {
 // seen.
 type resource struct {
 	token  uint64
-	newest *run // the one that was started last of those that have written
-	wrote  *run // the same of those whose write was accepted
+	newest *run // of the runs that have written, the one started last
+	wrote  *run // the same of the runs whose write was accepted
 }
 
 // take is the arrival of a write.

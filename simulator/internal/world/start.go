@@ -6,10 +6,10 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// A start is decided like a partition (design rule 22): what a process remembers, and does not find, are its
-// suspects. It finds others one at a time here, and not those that are still looking themselves. So it never
-// starts because more than half of a cluster are there, or all of them anew: the first starts after it has
-// looked for long enough, and the others join that one.
+// A start is decided like a partition (design rule 22): the members that a process remembers, and does not
+// find, are its suspects. Here it finds others one at a time, and never a process that is still looking
+// itself. So it never starts because more than half of a cluster are there, or all of them anew: the first
+// process starts after it has looked for long enough, and the others join it.
 
 // remember takes over what the state folder holds, or notes that there is none.
 func (p *process) remember(stateLost bool) {
@@ -55,7 +55,7 @@ func (p *process) missed(v *sbr.Verdict) []sbr.Member {
 	return slices.DeleteFunc(slices.Clone(p.members), func(m sbr.Member) bool { return v.Standing(m.ID, m.Seen) == sbr.Out })
 }
 
-// startsAlone reports whether the process starts although it has found nobody.
+// startsAlone reports whether the process starts although it has found no other.
 func (p *process) startsAlone(rec sbr.Record) bool {
 	v, r := rec.Verdict, &p.w.opts.Resolver
 	switch {
@@ -68,10 +68,10 @@ func (p *process) startsAlone(rec sbr.Record) bool {
 	}
 }
 
-// haveAnswered reports whether all whom q lists have answered a probe of this new member: one that is started
-// again behind its broken link would be suspected again and again (design rule 17). A member that looks for
-// no cluster does not ask. A real one is listed while it waits, and can be a survivor of a verdict then; here
-// it does not wait for those whom q misses instead.
+// haveAnswered reports whether all whom q lists have answered a probe of this new member: a member that is
+// started again behind its broken link would be suspected again and again (design rule 17). A member that
+// looks for no cluster does not ask. A real member is listed while it waits, and can be a survivor of a
+// verdict then; here it does not wait for members that q misses instead.
 func (p *process) haveAnswered(q *process, v *sbr.Verdict) bool {
 	if !p.w.opts.Probe.On() || tokenOf(v) == 0 && !p.knowsCluster(v) {
 		return true
@@ -102,7 +102,7 @@ func (p *process) startAlone(rec sbr.Record) {
 }
 
 // recall tells the resolver of the suspects that its predecessor left undecided. If the member that it has
-// found has itself started anew, everybody whom it remembers is one until it is seen.
+// found has itself started anew, every member that it remembers is a suspect until it is seen.
 func (p *process) recall(found *process, rec sbr.Record) {
 	v := rec.Verdict
 	if p.knowsCluster(v) && p.startedAnew(found) {
@@ -126,7 +126,7 @@ func (p *process) startedAnew(q *process) bool {
 	return anew
 }
 
-// learnLeft lets a process that has joined over q hear who of its suspects has said goodbye meanwhile.
+// learnLeft lets a process that has joined over q hear of its suspects that have said goodbye meanwhile.
 func (p *process) learnLeft(q *process) {
 	for i := range p.suspects {
 		s := p.w.byID[p.suspects[i].ID]

@@ -49,8 +49,8 @@ type StoreFault struct {
 	Access Access
 	// LoseRequests and LoseAnswers are the shares that vanish on the way to and from the store.
 	LoseRequests, LoseAnswers float64
-	// Conflicts is the share of writes before which somebody else touches the record, so that their condition
-	// fails.
+	// Conflicts is the share of writes before which another client touches the record, so that their
+	// condition fails.
 	Conflicts float64
 	// Late is the share of writes that arrive up to LateBy too late, long after the client may have given up.
 	Late   float64
@@ -115,7 +115,7 @@ func (w *World) SetStore(f StoreFault, nodes ...int) {
 type state struct {
 	record lease.Record
 	exists bool
-	writes uint64 // grows with every write, whoever makes it
+	writes uint64 // grows with every write
 }
 
 // store keeps one record and changes it only by compare-and-swap, like every real one.

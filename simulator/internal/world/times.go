@@ -6,8 +6,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing/wire"
 )
 
-// Times are the other failure detector: one that notices everything after times that are given. Serf's gossip
-// and exchanges carry what else there is to know.
+// Times are the other failure detector: it notices everything after given times. Serf's gossip and exchanges
+// carry what else there is to know.
 type Times struct {
 	// After is the least time from a cut to "failed", Heal from a repair to "alive"; Spread is what chance
 	// adds at most. Own probes take as long.
@@ -28,7 +28,7 @@ const (
 	findsMissed
 )
 
-// look lets everybody notice, in time, what has changed.
+// look lets all processes notice, in time, what has changed.
 func (w *World) look() {
 	w.wakeSerf()
 	if w.times == nil {

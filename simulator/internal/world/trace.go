@@ -20,7 +20,7 @@ func (w *World) note(p *process, kind, format string, args ...any) {
 	w.say(p, kind, format, args...)
 }
 
-// wordy reports whether anybody wants words.
+// wordy reports whether the caller wants words.
 func (w *World) wordy() bool { return w.history != nil }
 
 func (w *World) say(p *process, kind, format string, args ...any) {

@@ -9,7 +9,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// The hash covers when, who, what and about whom, whether or not anybody wants words.
+// The hash covers when, who, what and about whom, whether or not the caller wants words.
 func TestHash_CoversWhoWhenAndWhat(t *testing.T) {
 	happen := map[string]func(w *World){
 		"nothing":           func(*World) {},

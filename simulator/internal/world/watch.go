@@ -11,9 +11,9 @@ import (
 // watch is what the checkers remember of one process, by its own clock. It is worked out from what the
 // process was told alone, so that the resolver's own accounting is not checked against itself.
 type watch struct {
-	// viewed is when its view of who can be reached changed last, troubled when that began: when somebody
-	// became unreachable while nobody was, or after the view had been stable; both only about members that
-	// may still have to be downed.
+	// viewed is when its view of reachability changed last, troubled when that began: when a member became
+	// unreachable while none was, or after the view had been stable; both only about members that may still
+	// have to be downed.
 	viewed, troubled time.Duration
 	// reset is the last moment from which stable-after may count: viewed, and whatever else begins the count
 	// anew.
@@ -27,12 +27,12 @@ type watch struct {
 	reported []sbr.Report
 	since    []time.Duration
 	missed   map[sbr.ID]time.Duration
-	// size is how many members there were when nobody was unreachable, for stable-after: auto.
+	// size is how many members there were when none was unreachable, for stable-after: auto.
 	size int
-	// suspects are those that are unreachable and may still have to be downed.
+	// suspects are the members that are unreachable and may still have to be downed.
 	suspects int
 	// decided says that it has ever explained a decision, proxy that the last one was the last chance after
-	// another one's.
+	// another member's.
 	decided, proxy bool
 	// unrest says that its last decision was about a view that had not come to rest.
 	unrest bool
@@ -47,8 +47,8 @@ type watch struct {
 // stableAfter is what stable-after must be at the process.
 func (p *process) stableAfter() time.Duration { return p.node.rules.Resolver.StableIn(p.watch.size) }
 
-// count takes the size of a view in which nobody is unreachable and the process is not suspended; before it
-// is armed, of any.
+// count takes the size of a view in which no member is unreachable and the process is not suspended; before
+// it is armed, of any.
 func (h *watch) count(p *process) {
 	rules := &p.node.rules.Resolver
 	state := p.r.State()
@@ -162,8 +162,8 @@ func (p *process) confirmed(reports []sbr.Report, unreachable func(sbr.ID) bool)
 	return kept
 }
 
-// clean says that members which p reaches report only members which it does not reach: then who goes down
-// does not depend on the reports.
+// clean says that members which p reaches report only members which it does not reach: then the members that
+// go down do not depend on the reports.
 func (p *process) clean(reports []sbr.Report) bool {
 	for i, r := range reports {
 		if b, known := p.r.Member(r.Subject); !known || !b.Unreachable {
@@ -204,7 +204,7 @@ func (p *process) brokenLinks(reports []sbr.Report, unreachable func(sbr.ID) boo
 	return links
 }
 
-// aboutObservers reports whether somebody reports an observer. If not, nobody is indirectly connected.
+// aboutObservers reports whether a report is about an observer. If not, no member is indirectly connected.
 func aboutObservers(reports []sbr.Report) bool {
 	observers := make(map[sbr.ID]bool)
 	for i := range reports {

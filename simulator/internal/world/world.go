@@ -94,7 +94,7 @@ type World struct {
 
 	trace      trace
 	history    *historian
-	moved      time.Duration // when somebody's view of the cluster, or somebody's part in it, changed last
+	moved      time.Duration // when a member's view of the cluster, or its part in it, changed last
 	checks     []checker
 	activity   activity
 	violations []Violation

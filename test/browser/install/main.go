@@ -22,7 +22,7 @@ func main() {
 
 func run() error {
 	if _, err := browser.Find(); err == nil || os.Getenv(browser.Env) != "" {
-		return err // whoever names a browser wants that one
+		return err // a caller that names a browser wants no other
 	}
 	apt, err := exec.LookPath("apt-get")
 	if err != nil || os.Geteuid() != 0 {

@@ -35,7 +35,7 @@ steps: [{at: 10s, partition: [[n1, n2, n3], [n4, n5]]}]
 run-for: 120s
 expect: {survivors: [n1, n2, n3]}`
 
-// unresolved ends before anybody has decided.
+// unresolved ends before any member has decided.
 const unresolved = `
 name: cut short
 cluster: {nodes: 4, detection: {after: 4s, spread: 1s, heal: 1s}}
@@ -266,7 +266,7 @@ func TestGroups(t *testing.T) {
 	var runs []report.Run
 	for seed := uint64(1); seed <= 1000; seed++ {
 		r := ready.Measure(seed, nil)
-		r.Decisions = nil // who decides before the verdict arrives is chance
+		r.Decisions = nil // which member decides before the verdict arrives is chance
 		switch seed {
 		case 1, 2:
 			r.Survivors = []string{"n4", "n5"}

@@ -37,14 +37,14 @@ func states() map[string]func() *source {
 	}
 }
 
-// indirectly is a cluster in which all are reached from here, but not by everybody.
+// indirectly is a cluster in which all are reached from here, but not by all others.
 func indirectly() *source {
 	f := whole(6)
 	f.status.Reports = []downing.ReportStatus{{Observer: "n2", Subject: "n5"}, {Observer: "n5", Subject: "n2"}, {Observer: "n3", Subject: "n6"}}
 	return f
 }
 
-// Names that a member may have chosen to harm whoever looks at them.
+// Names that a member may have chosen to harm their readers.
 const (
 	markup    = `<script>alert(1)</script>`
 	turned    = "n\u202e4olleh\u202c\u200b"

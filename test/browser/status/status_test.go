@@ -73,7 +73,7 @@ func awaitText(p *browser.Page, selector, want string) {
 	p.Await(fmt.Sprintf("document.querySelector(%q)?.textContent.includes(%q)", selector, want))
 }
 
-// A partition comes and is resolved under the eyes of whoever watches; the page is never loaded again.
+// An open page shows a partition that comes and is resolved; the page is never loaded again.
 func TestLive(t *testing.T) {
 	f := whole(5)
 	p := opened(t, browser.Options{}, f)
@@ -231,7 +231,7 @@ func TestFindAndSort(t *testing.T) {
 	require.Zero(t, browser.Eval[int](p, `[...document.querySelectorAll("#journal tr")].filter((r) => r.offsetHeight).length`))
 }
 
-// Whoever does not see the page hears the headline, and has the graph as a table.
+// A reader that does not see the page hears the headline, and has the graph as a table.
 func TestScreenReader(t *testing.T) {
 	p := opened(t, browser.Options{}, whole(5).lose(2))
 	require.Equal(t, "2 of 5 members are unreachable: n4 and n5.", text(p, "[aria-live=polite] h2"))

@@ -317,7 +317,7 @@ func gone(s *source) {
 	}
 }
 
-// Whom the verdict downed is shown with the members.
+// Members that the verdict downed are shown with the others.
 func TestRing_ShowsTheDowned(t *testing.T) {
 	s := whole(3)
 	gone(s)

@@ -21,8 +21,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Entry is one state of the lease that differs from the one before in who holds it or in the verdict; without
-// a token: there is no lease.
+// Entry is one state of the lease that differs from the state before in its holder or verdict; without a
+// token: there is no lease.
 type Entry struct {
 	// Seen is when it was heard of; Written is when the holder says that it was acquired, zero for a free
 	// lease in Kubernetes.
@@ -74,7 +74,7 @@ func (c *Chain) end() {
 func (c *Chain) takeRecord(s *lease.Snapshot) {
 	r := &s.Record
 	switch {
-	case r.Moved.Away(): // it is elsewhere: who follows that tells
+	case r.Moved.Away(): // it is elsewhere: the follower of that store tells
 	case s.Version != "":
 		// A free record says when it was acquired, too, and the state in between may have been skipped.
 		c.add(Entry{Seen: time.Now(), Written: r.Acquired, Holder: r.Holder, Token: r.Token, Verdict: r.Verdict})
@@ -164,7 +164,7 @@ func (c *Chain) take(o *coordinationv1.Lease) error {
 	if err := json.Unmarshal([]byte(text), &record); err != nil {
 		return fmt.Errorf("cluster: annotation of the lease: %w", err)
 	}
-	if record.Moved.Away() { // it is elsewhere: who follows that tells
+	if record.Moved.Away() { // it is elsewhere: the follower of that store tells
 		return nil
 	}
 	e := Entry{Seen: time.Now(), Holder: record.Holder, Token: record.Token, Verdict: record.Verdict}
@@ -211,8 +211,8 @@ func (c *Chain) Entries() []Entry {
 	return slices.Clone(c.entries)
 }
 
-// Verdicts are the entries that brought a new verdict. One that the store has forgotten and was told again is
-// no new one.
+// Verdicts are the entries that brought a new verdict. A verdict that the store has forgotten and was told
+// again is no new one.
 func (c *Chain) Verdicts() []Entry {
 	var all []Entry
 	for _, e := range c.Entries() {
@@ -227,10 +227,10 @@ func (c *Chain) Verdicts() []Entry {
 // ErrBroken is in the error of a chain that is not one.
 var ErrBroken = errors.New("THE VERDICT CHAIN IS BROKEN")
 
-// Verify checks what must hold of every chain: tokens grow by one, nobody comes in under a token that another
-// holds, a verdict downs somebody, and who was downed neither writes nor survives later. The record vanishes
-// or goes back only where the store was made to forget it; it is told again what it has known, and under one
-// token there is one verdict.
+// Verify checks what must hold of every chain: tokens grow by one, no member comes in under a token that
+// another holds, every verdict downs a member, and a downed member neither writes nor survives later. The
+// record vanishes or goes back only where the store was made to forget it; it is told again what it has
+// known, and under one token there is one verdict.
 func (c *Chain) Verify() error {
 	c.mu.Lock()
 	entries, forgotten := slices.Clone(c.entries), c.forgotten
@@ -281,7 +281,7 @@ func verifyChain(entries []Entry, forgotten int) error {
 	return errors.Join(errs...)
 }
 
-// verifyVerdict checks a new verdict against those before it, and adds whom it downs.
+// verifyVerdict checks a new verdict against those before it, and adds the members that it downs.
 func verifyVerdict(v *sbr.Verdict, downed map[sbr.ID]uint64) error {
 	var errs []error
 	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf("verdict chain: "+format, args...)) }
@@ -301,7 +301,7 @@ func verifyVerdict(v *sbr.Verdict, downed map[sbr.ID]uint64) error {
 	return errors.Join(errs...)
 }
 
-// sameVerdict reports whether two verdicts say the same of everybody.
+// sameVerdict reports whether two verdicts say the same of all members.
 func sameVerdict(a, b *sbr.Verdict) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -38,7 +38,7 @@ type Cluster struct {
 	members []*Member
 }
 
-// Start starts the processes on the hosts of a lab, which must not run anything else; those that the lab does
+// Start starts the processes on the hosts of a lab, which must not run anything else; hosts that the lab does
 // not have are added. It does not wait: WaitWhole does. The caller stops it before the lab is closed.
 func Start(ctx context.Context, l *lab.Lab, store *Store, o Options) (*Cluster, error) {
 	if err := o.validate(); err != nil {
@@ -121,7 +121,7 @@ func (c *Cluster) supervise(h *lab.Host, command process.Command, final ...int) 
 	return h.Supervise(command, delay, final...)
 }
 
-// Members are those that were booted, in that order.
+// Members are the members that were booted, in that order.
 func (c *Cluster) Members() []*Member {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -27,7 +27,7 @@ const tidyUp = `"$0" members -status=failed | while read -r name rest; do
 	[ -z "$name" ] || "$0" force-leave $1 "$name"
 done`
 
-// ForceLeave lets an operator tidy up on the member's host. Where the agent does not run nobody can be
+// ForceLeave lets an operator tidy up on the member's host. Where the agent does not run no member can be
 // removed.
 func (c *Cluster) ForceLeave(ctx context.Context, m *Member, prune bool) error {
 	args := []string{"-c", tidyUp, c.options.Serf}
@@ -49,8 +49,8 @@ func (c *Cluster) StartCron(m *Member) (*process.Process, error) {
 // downTimeout bounds one `sbr down`: with the settings of the tests an agent has answered by then.
 const downTimeout = 20 * time.Second
 
-// Down lets an operator ask the agent of a member to down another one: `sbr down`. That it is refused, or
-// that nobody answers, is no error.
+// Down lets an operator ask the agent of a member to down another member: `sbr down`. A refusal, or no
+// answer, is no error.
 func (c *Cluster) Down(ctx context.Context, by *Member, name string) error {
 	said, err := by.Host.Output(ctx, c.options.SBR, "down", c.options.nodeOn(name), "--yes",
 		"--reason", "an operator of the tests says so", "--url", pageURL, "--timeout", downTimeout.String())

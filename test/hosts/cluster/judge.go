@@ -46,7 +46,7 @@ type look struct {
 	up    map[string][]string // by name: the incarnations it takes for members that are up and reachable
 	is    map[string]string   // by name: its own incarnation
 	late  []string            // run, are not paused, neither ready nor newcomers that wait for others
-	why   string              // the first one that is not ready, or has ended for good, says why
+	why   string              // of the first member that is not ready, or has ended for good
 }
 
 func (c *Cluster) look(ctx context.Context) look {
@@ -71,7 +71,7 @@ func (c *Cluster) look(ctx context.Context) look {
 		case l.why == "":
 			l.why = err.Error()
 		}
-		// Whoever has just ended and is not collected yet is not late either.
+		// A process that has just ended and is not collected yet is not late either.
 		if !Waits(&s) && p.Alive() {
 			l.late = append(l.late, name)
 		}
@@ -88,8 +88,8 @@ func Waits(s *downing.Status) bool {
 // calm is for how long one side must have been all that is up.
 const calm = 2 * time.Second
 
-// WaitOneSide returns the names of those that are ready once these are one side, or nobody: they reach each
-// other and take each other for members, and everybody else has ended, is paused, or is new and waits for
+// WaitOneSide returns the names of the ready members once they are one side, or there are none: they reach
+// each other and take each other for members, and all others have ended, are paused, or are new and wait for
 // others. An error is returned when ctx ends first; it says whether two sides are up.
 func (c *Cluster) WaitOneSide(ctx context.Context) ([]string, error) {
 	var since time.Time
@@ -117,7 +117,7 @@ func (c *Cluster) TwoSides(ctx context.Context) error {
 	return c.apart(&l)
 }
 
-// OneSide returns an error unless those that are ready are one side now: see WaitOneSide.
+// OneSide returns an error unless the ready members are one side now: see WaitOneSide.
 func (c *Cluster) OneSide(ctx context.Context) error {
 	l := c.look(ctx)
 	return c.oneSide(&l)

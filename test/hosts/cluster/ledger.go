@@ -148,7 +148,7 @@ func (d *Ledger) Find(ctx context.Context, resource string, after time.Duration,
 	}
 }
 
-// Work waits for accepted work later than after; who is a member, or empty for anybody.
+// Work waits for accepted work later than after; who is a member, or empty for any.
 func (d *Ledger) Work(ctx context.Context, resource string, after time.Duration, who string) (ledger.Line, error) {
 	return d.Find(ctx, resource, after, func(l ledger.Line) bool {
 		return l.Accepted && l.Kind == ledger.Work && (who == "" || l.Member == who)

@@ -53,7 +53,7 @@ func (c *Cluster) Move(ctx context.Context, on *Member) error {
 	})
 }
 
-// TakeNew gives a member its new.yaml, and restarts it. Whoever has just ended starts with it anyway.
+// TakeNew gives a member its new.yaml, and restarts it. A member that has just ended starts with it anyway.
 func (c *Cluster) TakeNew(ctx context.Context, m *Member) error {
 	if err := os.Rename(m.Host.File(newFile), m.Host.File(configFile)); err != nil {
 		return fmt.Errorf("cluster: %w", err)

@@ -33,7 +33,7 @@ func Fast() Settings {
 	}
 }
 
-// Brief is Fast with leases that nobody renews waited for half as long.
+// Brief is Fast with leases that expire after half the time without a renewal.
 func Brief() Settings {
 	s := Fast()
 	s.Lease["heartbeat-timeout"], s.Lease["heartbeat-interval"] = "10s", "1s"

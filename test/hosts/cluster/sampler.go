@@ -14,7 +14,7 @@ import (
 
 const (
 	sampleEvery = 500 * time.Millisecond
-	// forgetWithin is how long the others may go on to list somebody who is down: they find out, or are told.
+	// forgetWithin is how long members may go on to list a member that is down: they find out, or are told.
 	forgetWithin = 45 * time.Second
 )
 

@@ -41,7 +41,7 @@ func (s *Shards) Resources() (all []string) {
 	return all
 }
 
-// leases are those that the members need beside the resolver's.
+// leases are the leases that the members need beside the resolver's.
 func (s *Shards) leases() []string {
 	if s == nil || s.Guard == ByMembers {
 		return nil
@@ -85,7 +85,7 @@ func (m *Member) Shards(ctx context.Context) (t sharding.Table, err error) {
 const shardsCalm = 1500 * time.Millisecond
 
 // WaitShards returns once one member coordinates and knows that every shard runs, spread as evenly as is
-// demanded, and nothing moves any more. It returns the coordinator's name and who runs what.
+// demanded, and nothing moves any more. It returns the coordinator's name and the owners of the shards.
 func (c *Cluster) WaitShards(ctx context.Context) (coordinator string, seen sharding.Table, err error) {
 	var since time.Time
 	var last string
@@ -133,7 +133,7 @@ func (s *Shards) settled(seen *sharding.Table, members int) error {
 	return nil
 }
 
-// coordinator finds the one member that says that it coordinates, and what it knows.
+// coordinator finds the member that says that it coordinates, and what it knows.
 func (c *Cluster) coordinator(ctx context.Context) (name string, seen sharding.Table, err error) {
 	for _, m := range c.running() {
 		if m.SBR.Process().Paused() {

@@ -64,7 +64,7 @@ func (s *Singleton) block(kind string) map[string]any {
 	return block
 }
 
-// leases are those that the members need beside the resolver's.
+// leases are the leases that the members need beside the resolver's.
 func (s *Singleton) leases() []string {
 	if s == nil || s.Guard == ByMembers {
 		return nil

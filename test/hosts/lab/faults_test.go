@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// hears is who hears whom, one line a host.
+// hears says which hosts hear which, one line a host.
 func hears(f *faults, hosts []string, store string) string {
 	var b strings.Builder
 	for _, to := range hosts {

@@ -149,7 +149,7 @@ func (h *Host) Rules(ctx context.Context) (string, error) {
 
 // DialContext connects from the host, for this process. The address must be an IP address with a port.
 func (h *Host) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	// A thread of its own: one that waits for somebody who is cut off must not hold up others.
+	// A thread of its own: a caller that waits for a host that is cut off must not hold up others.
 	thread, err := process.NewThreadIn(h.enter)
 	if err != nil {
 		return nil, fmt.Errorf("lab: host %s: %w", h.name, err)

@@ -160,7 +160,7 @@ func (l *Lab) Dir() string { return l.dir }
 // Name is what the namespaces of this lab begin with.
 func (l *Lab) Name() string { return l.name }
 
-// Keep makes Close leave the folder with the logs, for somebody to read.
+// Keep makes Close leave the folder with the logs, to be read.
 func (l *Lab) Keep() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -87,7 +87,7 @@ func (e *ears) say(from, to string) {
 	require.NoError(e.t, err)
 }
 
-// links lets each host say something to each other and returns who was heard, such as "a>b b>a", in order.
+// links lets each host speak to each other and returns which heard which, such as "a>b b>a", in order.
 func (e *ears) links() string {
 	e.mu.Lock()
 	clear(e.heard)
@@ -266,8 +266,8 @@ func TestSupervisor_EndsWithAFinalStatus(t *testing.T) {
 	require.Len(t, s.Exits(), ended, "nobody starts it")
 }
 
-// The API server is on the network like everybody else: who is cut off from it gets no answer, and whatever
-// is killed comes back with what it knew.
+// The API server is on the network like every host: a host that is cut off from it gets no answer, and a
+// killed server comes back with what it knew.
 func TestAPI_OnAHostOfItsOwn(t *testing.T) {
 	l := newLab(t, "a", "b")
 	api, err := l.StartAPI(t.Context(), "api", t.Output())

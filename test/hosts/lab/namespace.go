@@ -91,7 +91,7 @@ func removeNamespaces(ctx context.Context, lab string) error {
 	return errors.Join(errs...)
 }
 
-// removeNamespace removes the links first: a namespace lives on, with its links, as long as anybody has a
+// removeNamespace removes the links first: a namespace lives on, with its links, as long as any process has a
 // socket there.
 func removeNamespace(ctx context.Context, name string) error {
 	if err := empty(ctx, name); err != nil {

@@ -61,7 +61,7 @@ func (l *Lab) Connected(a, b string) bool {
 }
 
 // SetLinks replaces all cuts between hosts, in one step for each: from then on to hears from if open says so.
-// Whoever is cut off from the lease store stays so, and what is lost on the way as well.
+// Hosts that are cut off from the lease store stay so, and loss stays as well.
 func (l *Lab) SetLinks(open func(from, to string) bool) error {
 	return l.change(func(f *faults) error {
 		clear(f.cut)
@@ -166,7 +166,7 @@ func (l *Lab) Loss(percent int, names ...string) error {
 	})
 }
 
-// HealLinks ends all cuts between hosts and all loss; whoever is cut off from the lease store stays so.
+// HealLinks ends all cuts between hosts and all loss; hosts that are cut off from the lease store stay so.
 func (l *Lab) HealLinks() error {
 	return l.change(func(f *faults) error {
 		clear(f.cut)

@@ -22,7 +22,7 @@ type Standstill struct {
 	stopped map[int]*handle
 }
 
-// handle is a process that cannot be mistaken for another one which has got its number since.
+// handle is a process that cannot be mistaken for another process which has got its number since.
 type handle struct {
 	fd      int
 	program string
@@ -89,8 +89,8 @@ func (h *Host) grip(pid int) (*handle, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Looked at now that the number cannot become another's unnoticed: a signal to who has ended reaches
-	// nobody.
+	// Looked at now that the number cannot become another's unnoticed: a signal to an ended process reaches
+	// no process.
 	its, err1 := os.Stat(fmt.Sprintf("/proc/%d/ns/net", pid))
 	ours, err2 := os.Stat(filepath.Join(namespaces, h.namespace))
 	if err1 != nil || err2 != nil || !os.SameFile(its, ours) {
@@ -144,7 +144,7 @@ type Running struct {
 	Program string
 }
 
-// Processes are those that run on the host now, paused or not, but not those that have ended and were not
+// Processes are the processes that run on the host now, paused or not, without ended ones that were not
 // waited for.
 func (h *Host) Processes(ctx context.Context) ([]Running, error) {
 	pids, err := pidsIn(ctx, h.namespace)

@@ -130,8 +130,8 @@ func (s *Supervisor) start() error {
 	return err
 }
 
-// SetRestart says whether the process is started again when it has ended. One that has ended meanwhile is
-// started at once when it is switched on.
+// SetRestart says whether the process is started again when it has ended. A process that has ended meanwhile
+// is started at once when it is switched on.
 func (s *Supervisor) SetRestart(on bool) {
 	s.mu.Lock()
 	s.on = on
@@ -142,7 +142,7 @@ func (s *Supervisor) SetRestart(on bool) {
 	}
 }
 
-// Process is the one that runs, or the last one.
+// Process is the process that runs, or the last one.
 func (s *Supervisor) Process() *process.Process {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,7 +14,7 @@ import (
 // Swept is what Sweep found and removed.
 type Swept struct {
 	// Namespaces are names of network namespaces, Processes how many were killed in them, Folders those of
-	// logs that nobody has touched for an hour.
+	// logs that were not touched for an hour.
 	Namespaces []string
 	Processes  int
 	Folders    []string

@@ -48,5 +48,5 @@ func (w *watchman) dismiss() {
 	_ = w.cmd.Wait()
 }
 
-// Watchman is the process id of the one who removes this lab when its process ends without Close.
+// Watchman is the id of the process that removes this lab when the lab's own process ends without Close.
 func (l *Lab) Watchman() int { return l.watchman.cmd.Process.Pid }

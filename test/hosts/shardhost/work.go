@@ -57,5 +57,5 @@ func (h *host) page() http.Handler {
 
 func answer(w http.ResponseWriter, what any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(what) // who asked has gone
+	_ = json.NewEncoder(w).Encode(what) // the client has gone
 }

@@ -22,7 +22,7 @@ const (
 	leaseDeleted  kind = "lease deleted"
 	leaseReplaced kind = "lease replaced by an older one"
 	etcdRestored  kind = "etcd restored"
-	storeBack     kind = "store reached again" // by those that could not
+	storeBack     kind = "store reached again" // by members that could not
 	operatorDown  kind = "sbr down"
 )
 
@@ -100,7 +100,7 @@ func newMixedPlan(seed uint64, round int) plan {
 	return p
 }
 
-// operator downs a member, asking the agent of another one: before anybody has noticed the cut, while all are
+// operator downs a member, asking the agent of another member: before any has noticed the cut, while all are
 // suspended, in the race, or after the verdict.
 func (d dice) operator(p *plan) {
 	pair := slices.Clone(hosts)
@@ -113,8 +113,8 @@ func (d dice) operator(p *plan) {
 	p.order()
 }
 
-// deed adds one, unless the plan has what it does not go with: a store that cannot be reached cannot be made
-// to forget, and a member that learns nothing any more is the exception that the promise makes.
+// deed adds a deed, unless the plan has what it does not go with: a store that cannot be reached cannot be
+// made to forget, and a member that learns nothing any more is the exception that the promise makes.
 func (d dice) deed(p *plan) {
 	var f fault
 	switch x := d.IntN(100); {
@@ -202,7 +202,7 @@ func newForcedPlan(seed uint64, round int) plan {
 	return p
 }
 
-// reference are the stable-after of the rounds about times: the default, and the one that is computed.
+// reference are the stable-after of the rounds about times: the default, and the computed one.
 var reference = []string{"20s", "auto"}
 
 // newTimesPlan makes the two cuts of five hosts with each stable-after in turn, the rest as it is by default;

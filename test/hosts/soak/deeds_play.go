@@ -102,7 +102,7 @@ func (g *game) beforeTheCut(ctx context.Context) error {
 	return err
 }
 
-// released waits until nobody holds the lease: whoever does has an advantage over the others.
+// released waits until nobody holds the lease: a holder has an advantage over the others.
 func (g *game) released(ctx context.Context) error {
 	for end := time.Now().Add(releasedWithin); time.Now().Before(end) && slept(ctx, watchEvery); {
 		if r, err := g.cluster.Record(ctx); err != nil || r.Holder == "" {
@@ -139,8 +139,8 @@ func (s *stage) forceLeave(ctx context.Context, f *fault) error {
 	return nil
 }
 
-// operatorDown asks an agent to down a member. Whether it does is what the round is judged by, not what it
-// answers; one that does not run or stands still is not asked.
+// operatorDown asks an agent to down a member. The round is judged by whether it does, not by what it
+// answers. An agent that does not run or stands still is not asked.
 func (s *stage) operatorDown(ctx context.Context, f *fault) error {
 	m := s.cluster.Member(f.By)
 	if p := m.SBR.Process(); !p.Alive() || p.Paused() {

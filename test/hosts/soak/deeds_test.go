@@ -251,7 +251,7 @@ func TestLinks_PossibleSurvivors(t *testing.T) {
 }
 
 // Rounds about times play each cut with each setting, half of them with losers that lose the store as well,
-// and the smaller side is the one that does.
+// which are the smaller side.
 func TestTimes_EachCutWithEachSetting(t *testing.T) {
 	count := make(map[string]int)
 	for round := range 80 {

@@ -39,11 +39,11 @@
 //
 // A round fails if any of this is not so:
 //
-//   - At the end of the cut exactly one side is up. Nobody may be where the store could not be reached or did
-//     not answer, where a side was killed or stopped, and where the view never became stable; everybody may
-//     be where the cut healed in time.
+//   - At the end of the cut exactly one side is up. No member may be up where the store could not be reached
+//     or did not answer, where a side was killed or stopped, and where the view never became stable; all may
+//     be up where the cut healed in time.
 //   - No incarnation that was downed works again. Losers that start again in the cut are not ready while they
-//     are cut off from those who are up.
+//     are cut off from the members that are up.
 //   - The chain of verdicts, read from the lease by a watch (in FerretDB by asking 20 times a second), is
 //     unbroken: tokens grow by one, nobody who was downed holds the lease or survives a later verdict. The
 //     record goes back only where the round made the store forget it.

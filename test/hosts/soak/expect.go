@@ -4,8 +4,8 @@ package main
 
 import "slices"
 
-// nobodyAllowed says why a plan may end with nobody up; empty: exactly one side must be. Two sides may never
-// be.
+// nobodyAllowed says why a plan may end with no member up; empty: exactly one side must be. Two sides may
+// never be.
 func (p *plan) nobodyAllowed() string {
 	switch {
 	case p.Family == linksFamily:
@@ -39,8 +39,8 @@ func (p *plan) struck(host string) bool {
 		slices.Contains(p.hit(operatorDown), host)
 }
 
-// lost reports whether the incarnation on the host does not live through the round, whoever wins: `sbr agent`
-// goes down when the serf agent beside it stands still, and an operator may down it.
+// lost reports whether the incarnation on the host ends in the round, whichever side wins: `sbr agent` goes
+// down when the serf agent beside it stands still, and an operator may down it.
 func (p *plan) lost(host string) bool {
 	f := p.has(pause)
 	return p.restartedIn(host) || slices.Contains(p.hit(crash), host) || slices.Contains(p.hit(operatorDown), host) || f != nil && f.Target != agent && p.Mode != ownMode && slices.Contains(f.Hosts, host)
@@ -68,7 +68,7 @@ func (p *plan) sides() [][]string {
 	return parts
 }
 
-// sharper reports whether the second cut separates anybody whom the first does not.
+// sharper reports whether the second cut separates hosts that the first does not.
 func (p *plan) sharper() bool { return !p.Shape.clean() || len(p.sides()) > len(p.Sides) }
 
 // bounded reports whether the computed bound of double-active time applies: a clean cut at one instant, and

@@ -98,8 +98,8 @@ func (g *game) judge(ctx context.Context) error {
 	return errors.Join(append(errs, g.plan.late(r.Active, g.bounds)...)...)
 }
 
-// late are the losers that were at work for longer than is computed. One that reaches the store is given what
-// it needs without a watch: how much sooner most are is for the percentiles to say.
+// late are the losers that were at work for longer than is computed. A loser that reaches the store is given
+// what it needs without a watch: how much sooner most are is for the percentiles to say.
 func (p *plan) late(all []activity, bounds timing.DoubleActive) (errs []error) {
 	if !p.bounded() {
 		return nil

@@ -80,7 +80,7 @@ func (shardLoad) settled(ctx context.Context, s *stage) error {
 	return err
 }
 
-// handOver drains a host: one that the seed names, half the time that of the coordinator.
+// handOver drains a host that the seed names, half the time that of the coordinator.
 func (shardLoad) handOver(ctx context.Context, g *game) (string, error) {
 	within, cancel := context.WithTimeout(ctx, moveWithin)
 	defer cancel()

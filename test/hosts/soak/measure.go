@@ -91,7 +91,7 @@ type worker struct{ suspended, stopped, gone bool }
 
 func (w *worker) works() bool { return !w.suspended && !w.stopped && !w.gone }
 
-// timeline is what happened to those that were members at the cut.
+// timeline is what happened to the members at the cut.
 type timeline struct {
 	cut     time.Time
 	changes []change
@@ -133,8 +133,8 @@ func (t *timeline) stands(stretches []stretch) {
 	}
 }
 
-// resolved is how long after the last cut the last member went down or on; zero: nobody ever stopped working.
-// Those for whom skip is true do not count.
+// resolved is how long after the last cut the last member went down or on; zero: no member ever stopped
+// working. Members for which skip is true do not count.
 func (t *timeline) resolved(last time.Time, skip func(host string) bool) time.Duration {
 	var end time.Duration
 	for _, c := range t.changes {
@@ -145,7 +145,7 @@ func (t *timeline) resolved(last time.Time, skip func(host string) bool) time.Du
 	return end
 }
 
-// nobody is for how long, up to end after the cut, nobody worked.
+// nobody is for how long, up to end after the cut, no member worked.
 func (t *timeline) nobody(end time.Duration) (total time.Duration) {
 	all := make(map[string]*worker)
 	for _, h := range hosts {

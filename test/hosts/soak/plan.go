@@ -46,7 +46,7 @@ const (
 	loss     shape = "loss"
 )
 
-// clean reports whether the shape makes sides: whoever hears each other forms one, and nobody belongs to two.
+// clean reports whether the shape makes sides: hosts that hear each other form a side, none belongs to two.
 func (s shape) clean() bool {
 	return s == halves || s == lone || s == threeWay || s == isolated || s == whole
 }

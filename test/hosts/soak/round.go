@@ -46,19 +46,19 @@ type result struct {
 	Logs    string    `json:"logs"`
 	Cut     time.Time `json:"cut"`
 	Outcome outcome   `json:"outcome"`
-	// Up are those that were up at the end of the cut, Allowed is why nobody may have been. Possible is how
-	// many could all reach each other, where single links were cut; zero: not known.
+	// Up are the members that were up at the end of the cut, Allowed is why none may have been. Possible is
+	// how many could all reach each other, where single links were cut; zero: not known.
 	Up       []string `json:"up"`
 	Possible int      `json:"possible,omitempty"`
 	Allowed  string   `json:"allowed,omitempty"`
-	// Stranded is true when somebody was left suspended, with nobody who could tell whether it is out.
+	// Stranded is true when a member was left suspended, and no member could tell whether it is out.
 	Stranded bool `json:"stranded,omitempty"`
 	// Verdicts are the tokens that were written.
 	Verdicts []uint64   `json:"verdicts"`
 	Active   []activity `json:"double-active"`
-	// Downs are the reasons of those that went down.
+	// Downs are the reasons of the members that went down.
 	Downs map[string]string `json:"downs"`
-	// Resolution counts from the last cut; zero if nobody had to stop. Nobody is for how long nobody worked.
+	// Resolution counts from the last cut; zero if no member had to stop. Nobody is for how long none worked.
 	Resolution float64 `json:"resolution-seconds"`
 	Nobody     float64 `json:"nobody-active-seconds"`
 	// Rejoin is from the heal until all were members, Took all of it.
@@ -235,7 +235,7 @@ func (g *game) trouble(ctx context.Context) error {
 				g.last = time.Now()
 			}
 		}
-		running.start(func() error { // one that takes its time must not hold up the next
+		running.start(func() error { // a slow fault must not hold up the next
 			if err := g.strike(ctx, f); err != nil {
 				return fmt.Errorf("%v: %w", f, err)
 			}
@@ -281,7 +281,7 @@ func (g *game) sleepUntil(ctx context.Context, at span) bool {
 	return slept(ctx, time.Until(g.cutAt.Add(time.Duration(at))))
 }
 
-// resolve returns who is up once that is one side, or nobody.
+// resolve returns the members that are up once they are one side, or none is up.
 func (g *game) resolve(ctx context.Context) ([]string, error) {
 	if err := g.noticed(ctx); err != nil {
 		return nil, err
@@ -297,10 +297,10 @@ func (g *game) resolve(ctx context.Context) ([]string, error) {
 	return g.waitOneSide(ctx, resolveWithin-strandedAfter)
 }
 
-// stranded reports whether nobody is ready and whoever is left has to wait for others, suspended. Cut off
-// from the store, and alone after the others have gone, a member cannot learn whether it is out: it waits
-// until the store answers, or for suspend-timeout. One that was killed and started again during the cut is
-// not armed, and waits for min-members.
+// stranded reports whether no member is ready and each that is left has to wait for others, suspended. Cut
+// off from the store, and alone after the others have gone, a member cannot learn whether it is out: it waits
+// until the store answers, or for suspend-timeout. A member that was killed and started again during the cut
+// is not armed, and waits for min-members.
 func (g *game) stranded(ctx context.Context) bool {
 	troubles := g.troubles()
 	for _, m := range g.cluster.Members() {
@@ -323,7 +323,7 @@ func (g *game) waitOneSide(ctx context.Context, within time.Duration) ([]string,
 	return g.cluster.WaitOneSide(ctx)
 }
 
-// whileCut plays what comes between the resolution and the heal. Whoever is up goes on to be.
+// whileCut plays what comes between the resolution and the heal. Members that are up stay up.
 func (g *game) whileCut(ctx context.Context, up *[]string) error {
 	stood := g.plan.hit(pause)
 	again := func(what string) error {
@@ -347,7 +347,7 @@ func (g *game) whileCut(ctx context.Context, up *[]string) error {
 	}
 	if losers := without(hosts, slices.Concat(*up, stood)); g.plan.RestartEarly && len(losers) > 0 {
 		before := *up
-		defer func() { *up = before }() // whoever starts now does not belong to the outcome
+		defer func() { *up = before }() // members that start now do not belong to the outcome
 		g.setRestart(true, losers...)
 		if err := g.keptOut(ctx, losers, *up); err != nil {
 			return err
@@ -357,8 +357,8 @@ func (g *game) whileCut(ctx context.Context, up *[]string) error {
 	return nil
 }
 
-// keptOut watches losers that were started again: as long as they are cut off from those who are up they must
-// not be ready, however many they are.
+// keptOut watches losers that were started again: as long as they are cut off from the members that are up
+// they must not be ready, however many they are.
 func (g *game) keptOut(ctx context.Context, losers, up []string) error {
 	for end := time.Now().Add(watchRestarted); time.Now().Before(end); {
 		for _, name := range losers {

@@ -174,7 +174,7 @@ func (g *game) beyond(moves []move) error {
 			continue
 		}
 		afterMargin(moves, e.Written.Sub(g.cutAt)+f.Margin())
-		break // the first is the one that downs whom the fault has hit
+		break // the first downs the member that the fault has hit
 	}
 	return nil
 }
@@ -202,7 +202,7 @@ func (s *stage) written() ([]ledger.Line, error) {
 	return lines, nil
 }
 
-// fate is who was hit in a round.
+// fate are the hosts and incarnations that were hit in a round.
 type fate struct {
 	struck []string          // hosts
 	downed map[string]string // incarnations, with the reasons

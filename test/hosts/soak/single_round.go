@@ -73,7 +73,7 @@ func (g *game) works(ctx context.Context, after, within time.Duration, on ...str
 	return nil
 }
 
-// hostOf is where somebody is that the ledger knows by the host's name, or by an incarnation.
+// hostOf is the host of a member that the ledger knows by the host's name, or by an incarnation.
 func hostOf(member string) string { return downing.NameOf(sbr.ID(member)) }
 
 // prepare hands over once and aims the plan at where a fault would hurt most then.

@@ -235,8 +235,8 @@ func (s *stage) away(ctx context.Context, f *fault, stop, start func() error) er
 	return err
 }
 
-// each does something to the processes that a fault hits. Those on a host whose member is down already are
-// left alone: they end anyway.
+// each does something to the processes that a fault hits. Processes on a host whose member is down already
+// are left alone: they end anyway.
 func (s *stage) each(f *fault, do func(name string, v *lab.Supervisor) error) error {
 	for _, name := range f.Hosts {
 		m := s.cluster.Member(name)

@@ -32,7 +32,7 @@ func (f figures) three() string {
 	return fmt.Sprintf("%s / %s / %s", short(f.P50), short(f.P99), short(f.Max))
 }
 
-// survivors says how many were up of those that could be; empty where that is not known.
+// survivors says how many members were up of those that could be; empty where that is not known.
 func (x *row) survivors() string {
 	if x.Possible == 0 {
 		return ""

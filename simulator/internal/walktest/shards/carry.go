@@ -71,8 +71,8 @@ func (w *walker) Starts(s *state, i int, e slot.Start) {
 	}
 }
 
-// ask sends a question to whoever the cluster has. term is that of the coordinator that asks; 0: the host
-// does.
+// ask sends a question to the member that is named, or to all. term is that of the coordinator that asks; 0:
+// the host asks.
 func (w *walker) ask(s *state, i int, term uint64, to sbr.ID, msg message.Message) {
 	b := said(walktest.Question, term, msg)
 	for j := range w.Members {
@@ -92,7 +92,7 @@ func (w *walker) send(s *state, from, to int, b body) {
 		b.Msg.Kind == message.Noted && b.Kind == walktest.Answer && g.Late+g.Twice+g.Lost == 0 && !s.Members[to].Paused:
 		w.AtOnce(l)
 	default:
-		if b.Kind == walktest.Question && s.Members[to].Paused { // the newest is enough for one that stands still
+		if b.Kind == walktest.Question && s.Members[to].Paused { // a paused member needs only the newest
 			s.Packets.Drop(func(o *packet) bool {
 				same := o.From == l.From && o.To == l.To && o.Body.Kind == walktest.Question
 				return same && o.Body.Term == b.Term && o.Body.Msg.Kind == b.Msg.Kind
@@ -135,7 +135,7 @@ func (w *walker) Resumes(s *state, i int) {
 	}
 }
 
-// Reopen gives a member a machine that remembers what the one before knew.
+// Reopen gives a member a machine that remembers what its last machine knew.
 func (w *walker) Reopen(s *state, i int) {
 	m := s.hosts[i]
 	cfg := w.hostConfig(i)

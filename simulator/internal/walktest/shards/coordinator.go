@@ -20,7 +20,7 @@ const (
 	wants
 )
 
-// MoreDuties are about who coordinates.
+// MoreDuties are about the member that coordinates.
 func (w *walker) MoreDuties(to []walktest.Move, s *state) []walktest.Move {
 	if c := &s.coordinators[1]; c.m != nil && s.Live(int(c.at)) {
 		to = append(to, walktest.Move{Kind: retires})
@@ -94,7 +94,7 @@ func (w *walker) mayCoordinate(s *state, i int) bool {
 	return s.Live(i) && m.Armed && !m.Closed && !s.Leaving.Has(i) && !s.Losers.Has(i)
 }
 
-// vacant reports whether the coordinator has to run elsewhere, now: the one before has ended in good order,
+// vacant reports whether the coordinator has to run elsewhere, now: the previous one has ended in good order,
 // or its member was removed and the margin is over.
 func (w *walker) vacant(s *state, next int) bool {
 	c := &s.coordinators[0]
@@ -202,8 +202,8 @@ func (w *walker) changing(to []walktest.Move, s *state) []walktest.Move {
 	return to
 }
 
-// adversarialAllocator is the real allocator, which changes its mind: what it wishes counts for as long as it
-// is possible.
+// adversarialAllocator is the real allocator, which changes its mind: a wish counts for as long as it is
+// possible.
 type adversarialAllocator struct {
 	*allocation.Allocator
 	wishes [walktest.MaxShards]int8 // those of the state in which it is asked
@@ -230,7 +230,7 @@ func (f *adversarialAllocator) Next(members []allocation.Member, current map[str
 	return moves
 }
 
-// wanting are the whims of the allocation: it wants a shard on another member than the one that runs it.
+// wanting are the whims of the allocation: it wants a shard on a member that does not run it.
 func (w *walker) wanting(to []walktest.Move, s *state) []walktest.Move {
 	if c := &s.coordinators[0]; s.Budget.Whims == 0 || c.m == nil || !s.Live(int(c.at)) {
 		return to

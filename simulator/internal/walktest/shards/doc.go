@@ -9,17 +9,17 @@
 // One or two shards are placed by the real allocator. The coordinator runs on the oldest member, as its
 // singleton would have it: it goes elsewhere when its member leaves, or was removed and the margin is over,
 // and it ends where a member without leases is not sure of its place any more. Options.Changes lets it change
-// although nothing is wrong: then the one before goes on as long as time stands still, and both give orders.
-// Options.Whims lets the allocator want a shard elsewhere although it runs well: it stands for all that makes
-// the real one move shards to and fro in longer lives.
+// although nothing is wrong: then the previous coordinator goes on as long as time stands still, and both
+// give orders. Options.Whims lets the allocator want a shard elsewhere although it runs well: it stands for
+// all that makes the real one move shards to and fro in longer lives.
 //
 // # Promises
 //
 //   - A: never are two runs of a shard active at once. A run is active from its start until it is asked to
 //     stop or has ended, while its process is not paused and its own check holds: the shard's lease is its
-//     own or, without leases, its member's time is not over. None starts before the one that was handed over
-//     to it has ended or, without leases, that of any member that no verdict has removed. Nothing starts or
-//     goes on where a member knows that it is down, and nothing starts without its lease.
+//     own or, without leases, its member's time is not over. No run starts before the run that was handed
+//     over to it has ended or, without leases, that of any member that no verdict has removed. Nothing starts
+//     or goes on where a member knows that it is down, and nothing starts without its lease.
 //   - B: tokens of a shard grow in the order in which its runs start, but for a run that starts again where
 //     it has ended. A run whose lease was lost before it has heard of it may be late: its own check says no
 //     from the beginning.
@@ -27,8 +27,8 @@
 //     messages flow, runs end), each shard is active on exactly one member within Options.Bound, and no other
 //     member takes, stops or waits for it.
 //   - D: a deadline that has come is over after a tick.
-//   - E: a coordinator whose term is smaller than one that a host knows changes nothing on that host, and has
-//     it do nothing but refuse.
+//   - E: a coordinator with a smaller term than a host knows changes nothing on that host, and has it do
+//     nothing but refuse.
 //   - F: a host that has a shard does not give it away to a member that asks for it by an older order.
 //
 // # Guarantees
@@ -58,8 +58,7 @@
 //   - Messages need no time, but for those that are late. A message is called late only when nothing else
 //     keeps the clock from moving: until then it may come at any moment anyhow.
 //   - A member that leaves is gone only once nothing runs there.
-//   - Of the questions of one kind from one member, one that stands still finds the newest only when it goes
-//     on.
+//   - Of the questions of one kind from one member, a paused member finds the newest only when it goes on.
 //   - Sides that were cut for good never meet again: a cut does not heal after its verdict. Nobody audits.
 //
 // # Assumptions

@@ -24,9 +24,9 @@ type coordination struct {
 // state is everything.
 type state struct {
 	walktest.Runs[*message.Message] // the messages are never changed
-	// hosts are shared between states: who changes one, copies it first.
+	// hosts are shared between states: copy a host before a change.
 	hosts [walktest.MaxMembers]*host.Machine
-	// coordinators are the coordinator, and the one before that does not know of it yet.
+	// coordinators are the coordinator, and the previous one, which does not know of it yet.
 	coordinators [2]coordination
 	term         uint64 // the largest
 	// tokens are the largest of the runs so far, owners whose.

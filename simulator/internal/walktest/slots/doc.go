@@ -14,11 +14,11 @@
 //
 //   - A: never are two runs active at once. A run is active from its start until it is asked to stop or has
 //     ended, while its process is not paused and its own check holds: the lease is its own or, without one,
-//     its time is not over. And none starts before the one that was handed over to it has ended or, without a
-//     lease, that of any member that no verdict has removed.
-//   - B: tokens grow. With a lease each run has a larger one than every run before, but for one that starts
-//     again where it ended. Without one: a run that was handed over than its predecessor, and one that
-//     follows a verdict than all before.
+//     its time is not over. And no run starts before the run that was handed over to it has ended or, without
+//     a lease, that of any member that no verdict has removed.
+//   - B: tokens grow. With a lease each run has a larger token than every run before, but for a run that
+//     starts again where it ended. Without a lease a run that was handed over has a larger token than its
+//     predecessor, and a run that follows a verdict a larger one than all before.
 //   - C: from every state that was reached, once faults stop (the network is whole or one side has won,
 //     messages flow, runs end), exactly one run is active again within Options.Bound.
 //   - D: a deadline that has come is over after a tick.
@@ -39,8 +39,7 @@
 //   - Messages need no time, but for those that are late. A message is called late only when nothing else
 //     keeps the clock from moving: until then it may come at any moment anyhow. The word that a run has
 //     started, which changes later tokens only, comes at once where nothing may be late.
-//   - Of the questions of one kind from one member, one that stands still finds the newest only when it goes
-//     on.
+//   - Of the questions of one kind from one member, a paused member finds the newest only when it goes on.
 //   - Sides that were cut for good never meet again: a cut does not heal after its verdict.
 //
 // # Assumptions

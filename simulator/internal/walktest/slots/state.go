@@ -11,7 +11,7 @@ import (
 // state is everything.
 type state struct {
 	walktest.Runs[handover.Message]
-	machines [walktest.MaxMembers]*handover.Machine // shared between states: who changes one, copies it first
+	machines [walktest.MaxMembers]*handover.Machine // shared between states: copy one before a change
 
 	// The largest token of a run so far, and the newest verdict that a starting member knew.
 	token, tokenVerdict uint64

@@ -30,7 +30,7 @@ func Walk(ctx context.Context, o walktest.Options) (walktest.Report, error) {
 }
 
 // First is the state in which the members that are there from the beginning know each other: not armed yet
-// or, where they are formed, with one that runs the slot.
+// or, where they are formed, with a member that runs the slot.
 func (w *walker) First(s *state) {
 	*s = state{}
 	for i := range w.Members {
@@ -76,7 +76,7 @@ func (w *walker) Look(s *state, i int) {
 	w.Step(s, i, core.Viewed{View: v})
 }
 
-// CarryOut sends a question to whoever the cluster has, or an answer.
+// CarryOut sends a question to the member that is named, or to all others, or sends an answer.
 func (w *walker) CarryOut(s *state, i int, e core.Effect) {
 	switch e := e.(type) {
 	case core.Ask[handover.Message]:
@@ -102,7 +102,7 @@ func (w *walker) send(s *state, from, to int, b body) {
 		w.AtOnce(l)
 		return
 	}
-	if b.Kind == walktest.Question && stands { // the newest is enough for one that stands still
+	if b.Kind == walktest.Question && stands { // a paused member needs only the newest
 		s.Packets.Drop(func(o *packet) bool {
 			return o.From == l.From && o.To == l.To && o.Body.Kind == walktest.Question && o.Body.Msg.Kind == b.Msg.Kind
 		})
