@@ -95,7 +95,7 @@ func (r *Resolver) appendTimes(b []byte, now time.Duration) []byte {
 	raced := r.racing() && r.race.target == "" && !r.race.unrest
 	matters(r.lastChange, !r.armed || r.suspects > 0 && !raced || r.changes > 0)
 	matters(r.firstChange, r.changes > 0)
-	matters(r.suspendedAt, r.suspended && !NeedsLease(r.strategy))
+	matters(r.suspendedAt, r.suspended && !NeedsLease(r.strategy) || !r.armed && r.suspects > 0)
 	b = appendBools(b, r.suspects > 0 && r.idleAt == r.lastChange)
 	matters(r.releaseAt, true)
 	matters(r.removeAt, true)

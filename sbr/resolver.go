@@ -58,6 +58,7 @@ type Resolver struct {
 	lastChange  time.Duration // the last event that resets the stable deadline
 	firstChange time.Duration // the first one of the present unrest
 	changes     int           // how many since; zero: calm
+	// suspendedAt is since when the member is suspended; before it is armed, since when it has suspects.
 	suspendedAt time.Duration
 	idleAt      time.Duration // lastChange of a decision that did nothing, so that it does not repeat
 
@@ -122,6 +123,9 @@ func (r *Resolver) Step(now time.Duration, e Event) []Effect {
 		e.apply(r)
 		if r.suspects == 0 {
 			r.changes = 0 // no unrest is left
+		}
+		if suspects == 0 && r.suspects > 0 && !r.armed {
+			r.suspendedAt = r.now
 		}
 		if suspects > 0 && r.suspects == 0 && token == r.verdict.Token {
 			r.onHealed(e)

@@ -50,7 +50,7 @@ func (r *Resolver) onHealed(e Event) {
 	if r.question != nil || r.armed != r.suspended || r.down {
 		return
 	}
-	if !r.armed && r.now < r.firstChange+r.cfg.SettleAfter {
+	if !r.armed && r.now < r.suspendedAt+r.cfg.SettleAfter {
 		return // members that were gone already when it came, or that it met late
 	}
 	if !NeedsLease(r.strategy) {
