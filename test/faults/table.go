@@ -117,7 +117,7 @@ var Table = []Row{
 	{Name: "stalled before the write, once", On: others, mode: StallBefore, Want: either(inTime(CutOff), half(CutOff))},
 	{Name: "stalled before the write, from then on", On: all, mode: StallBefore, Stays: true, Want: CutOff},
 	{Name: "stalled after the write, once", On: Kubernetes, mode: StallAfter, Want: half(Unheard)},
-	{Name: "stalled after the write, once", On: others, mode: StallAfter, Want: inTime(Unheard)},
+	{Name: "stalled after the write, once", On: others, mode: StallAfter, Want: either(inTime(Unheard), half(Unheard))},
 	{Name: "stalled after the write, from then on", On: all, mode: StallAfter, Stays: true, Want: Unheard},
 	{Name: "half an answer, once", On: Kubernetes, mode: Half, Want: Recovers},
 	{Name: "half an answer, once", On: others, mode: Half, Want: inTime(Unheard)},
