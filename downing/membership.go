@@ -36,13 +36,15 @@ type membership struct {
 	ended map[string]struct{}
 }
 
-// unlisted is one of them, with its last tags as far as they are known.
+// unlisted is one of them, with its last tags as far as they are known, and since when it was listed.
 type unlisted struct {
-	id   sbr.ID
-	tags map[string]string
+	id    sbr.ID
+	tags  map[string]string
+	since time.Duration
 }
 
 type known struct {
+	since     time.Duration // when it was first listed
 	serf      serf.MemberStatus
 	member    sbr.Member
 	failed    bool
@@ -87,7 +89,7 @@ func (ms *membership) look(now time.Duration, list []serf.Member) (changes []cha
 			continue // it left as announced, and Serf's own leave message got lost
 		}
 		if k == nil {
-			k = &known{leftSince: -1, bareSince: -1}
+			k = &known{since: now, leftSince: -1, bareSince: -1}
 			ms.known[id] = k
 			delete(ms.unlisted, uidOf(id))
 		}
@@ -100,7 +102,7 @@ func (ms *membership) look(now time.Duration, list []serf.Member) (changes []cha
 			gone := sbr.MemberGone{ID: id, Ended: ms.hasEnded(id) || k.hasEnded(id, here[k.member.Name], ms.cutOff(id))}
 			switch {
 			case !gone.Ended:
-				ms.unlisted[uidOf(id)] = unlisted{id, k.tags}
+				ms.unlisted[uidOf(id)] = unlisted{id, k.tags, k.since}
 			case k.goodbye:
 				ms.ended[uidOf(id)] = struct{}{}
 			}
@@ -164,12 +166,13 @@ func (ms *membership) miss(ids ...sbr.ID) {
 	}
 }
 
-// tags are the last ones of a member, nil if it never listed any here.
-func (ms *membership) tags(id sbr.ID) map[string]string {
+// tags are the last ones of a member, nil if it never listed any here, and when it was first listed.
+func (ms *membership) tags(id sbr.ID) (tags map[string]string, since time.Duration) {
 	if k := ms.known[id]; k != nil {
-		return k.tags
+		return k.tags, k.since
 	}
-	return ms.unlisted[uidOf(id)].tags
+	u := ms.unlisted[uidOf(id)]
+	return u.tags, u.since
 }
 
 // prune forgets the members that the resolver has forgotten.

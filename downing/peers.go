@@ -19,10 +19,14 @@ type Peer struct {
 	sbr.Member
 	// Serves are the topics that the member offers (tag TagServes), sorted.
 	Serves []string
-	// Unseen says that this process has never seen the member's tags: it knows it from another member's message or
-	// from an earlier process. It may offer anything.
+	// Unseen says that this process cannot tell what the member offers, and that it may be anything: it knows it from
+	// another member's message or from an earlier process, or the member was downed soon after it had come.
 	Unseen bool
+	since  time.Duration // when Serf first listed it here, on the engine's clock
 }
+
+// hides reports whether it is unknown what the member offered, if it is gone now.
+func (p *Peer) hides(now time.Duration) bool { return p.Unseen || now-p.since < wire.OfferSpread }
 
 // MayServe reports whether the member offers a topic, as far as this one knows.
 func (p *Peer) MayServe(topic string) bool { return p.Unseen || slices.Contains(p.Serves, topic) }
@@ -207,9 +211,9 @@ func (e *engine) share(s *sbr.Snapshot, state sbr.State) {
 	next := &b.peers
 	next.Self, next.State, next.Leader, next.Verdict = s.Self, state, s.Leader, s.Verdict.Token
 	changed := next.Self != last.Self || state != last.State || s.Leader != last.Leader || next.Verdict != last.Verdict
-	if list := e.peerList(s); !slices.EqualFunc(list, last.List, samePeer) {
+	if list := e.peerList(s, last.List); !slices.EqualFunc(list, last.List, samePeer) {
 		next.List, b.index = list, indexOf(list)
-		next.Gone = departures(last.Gone, last.List, list, time.Now())
+		next.Gone = departures(last.Gone, last.List, list, time.Now(), e.now())
 		changed = true
 	}
 	if state == sbr.StateUp && !e.newcomer && !e.leaving {
@@ -226,16 +230,19 @@ func samePeer(a, b Peer) bool {
 		slices.Equal(a.Serves, b.Serves)
 }
 
-// peerList makes the list anew.
-func (e *engine) peerList(s *sbr.Snapshot) []Peer {
+// peerList makes the list anew. Of members that were down in the last one, what is unseen stays so.
+func (e *engine) peerList(s *sbr.Snapshot, last []Peer) []Peer {
 	list := make([]Peer, 0, len(s.Members))
 	for i := range s.Members {
 		p := Peer{Member: s.Members[i]}
 		if isUntagged(p.ID) {
 			continue
 		}
-		tags := e.members.tags(p.ID)
-		p.Serves, p.Unseen = topics(tags[TagServes]), tags == nil
+		tags, since := e.members.tags(p.ID)
+		p.Serves, p.Unseen, p.since = topics(tags[TagServes]), tags == nil, since
+		if p.Status == sbr.Down {
+			p.Unseen = p.wasUnseen(last, e.now())
+		}
 		if p.ID == s.Self && e.leaving && p.Status < sbr.Leaving {
 			p.Status = sbr.Leaving
 		}
@@ -252,6 +259,16 @@ func (e *engine) peerList(s *sbr.Snapshot) []Peer {
 		}
 	})
 	return list
+}
+
+// wasUnseen reports whether it was unknown what a member offered when it was downed.
+func (p *Peer) wasUnseen(last []Peer, now time.Duration) bool {
+	for i := range last {
+		if last[i].ID == p.ID && last[i].Status == sbr.Down {
+			return last[i].Unseen
+		}
+	}
+	return p.hides(now)
 }
 
 func indexOf(list []Peer) map[wire.Key]*Peer {
@@ -291,8 +308,8 @@ const (
 )
 
 // departures adds to known the members that are down or missing in next and were neither in last, and takes
-// out those that are back.
-func departures(known []Departure, last, next []Peer, now time.Time) []Departure {
+// out those that are back. clock is the engine's.
+func departures(known []Departure, last, next []Peer, now time.Time, clock time.Duration) []Departure {
 	here := make(map[sbr.ID]bool, len(next))
 	for i := range next {
 		here[next[i].ID] = next[i].Status != sbr.Down
@@ -310,7 +327,7 @@ func departures(known []Departure, last, next []Peer, now time.Time) []Departure
 	for _, p := range slices.Concat(last, next) {
 		if !here[p.ID] && !told[p.ID] {
 			told[p.ID] = true
-			list = append(list, Departure{ID: p.ID, Serves: p.Serves, Unseen: p.Unseen, At: now})
+			list = append(list, Departure{ID: p.ID, Serves: p.Serves, Unseen: p.hides(clock), At: now})
 		}
 	}
 	return list[max(0, len(list)-departedCount):]

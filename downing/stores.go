@@ -338,7 +338,8 @@ func (e *engine) storeOf(id sbr.ID) string {
 	if id == e.self.ID {
 		return e.storeID
 	}
-	return e.members.tags(id)[TagStore]
+	tags, _ := e.members.tags(id)
+	return tags[TagStore]
 }
 
 // clusterStore is the store that the most members name; of several that of the oldest member among them.

@@ -36,6 +36,8 @@ const (
 	RefuseFor = 15 * time.Second
 	// ReconnectEvery bounds how often a member reconnects to others by itself.
 	ReconnectEvery = 5 * time.Second
+	// OfferSpread bounds how long a change of what a member offers takes to reach the others.
+	OfferSpread = 5 * time.Second
 )
 
 // maxReason bounds the sentence that travels with a decision; the whole one stays in the lease.

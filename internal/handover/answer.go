@@ -273,7 +273,7 @@ func (m *Machine) viewed(v slot.View) {
 	old := m.View
 	for _, p := range m.Look(v) {
 		if !p.Down || p.Candidate {
-			m.departed(p)
+			m.departed(&p)
 		}
 	}
 	for i := range old.Peers {

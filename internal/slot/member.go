@@ -178,21 +178,21 @@ func (b *Base) Trusted() bool {
 	return b.Rules.UseLease || b.View.Sure >= 0 && b.Now < b.View.Sure+b.Rules.Trust
 }
 
-// Look replaces the view. It returns the members that are gone or were downed since the last view; a member
-// that is gone after it was downed is returned once.
-func (b *Base) Look(v View) (departed []*Peer) {
+// Look replaces the view. It returns the members that are gone or were downed since the last view, as they were
+// in it, candidates of either view as candidates; a member that is gone after it was downed is returned once.
+func (b *Base) Look(v View) (departed []Peer) {
 	old := b.View
 	b.View = v
-	for i := range old.Peers {
-		p := &old.Peers[i]
+	for _, p := range old.Peers {
 		if now := v.Peer(p.ID); !p.Down && (now == nil || now.Down) {
+			p.Candidate = p.Candidate || now != nil && now.Candidate
 			departed = append(departed, p)
 		}
 	}
 	for i := range v.Peers {
 		p := &v.Peers[i]
 		if p.Down && old.Peer(p.ID) == nil {
-			departed = append(departed, p)
+			departed = append(departed, *p)
 		}
 		if !p.Down {
 			b.Forget(p.ID)

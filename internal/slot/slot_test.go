@@ -155,3 +155,27 @@ func TestAnswered_OnlyAGrantThatStandsCounts(t *testing.T) {
 		})
 	}
 }
+
+// A member that was downed before what it offers has arrived counts as a candidate from then on (seed 3620435).
+func TestLook_WhoHasDeparted(t *testing.T) {
+	with := func(candidate, down bool) []slot.Peer {
+		return []slot.Peer{{ID: "a", Candidate: candidate, Down: down}}
+	}
+	for name, c := range map[string]struct{ before, now, want []slot.Peer }{
+		"it is there":                    {with(true, false), with(true, false), nil},
+		"gone":                           {with(true, false), nil, with(true, false)},
+		"downed":                         {with(true, false), with(true, true), with(true, false)},
+		"downed, and its offer is out":   {with(true, false), with(false, true), with(true, false)},
+		"downed before its offer was in": {with(false, false), with(true, true), with(true, false)},
+		"downed, it never offered":       {with(false, false), with(false, true), with(false, false)},
+		"down when it is seen first":     {nil, with(true, true), with(true, true)},
+		"down for longer":                {with(true, true), with(true, true), nil},
+		"removed after it was downed":    {with(true, true), nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := slot.NewBase(slot.Rules{}, 0)
+			b.Look(slot.View{Peers: c.before})
+			require.Equal(t, c.want, b.Look(slot.View{Peers: c.now}))
+		})
+	}
+}

@@ -20,7 +20,7 @@ func (m *Machine) viewed(v slot.View) {
 	}
 	m.ids = ids
 	for _, p := range m.Look(v) {
-		m.departed(p)
+		m.departed(&p)
 	}
 	m.going = slices.DeleteFunc(m.going, func(g going) bool { return v.Peer(g.id) == nil })
 	if me := v.Peer(m.cfg.Self); me != nil && me.Down {

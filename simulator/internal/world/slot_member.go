@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/internal/handover"
 	core "github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -311,14 +312,18 @@ func (p *process) viewNow(offers func(*process) bool) core.View {
 	for _, m := range p.r.Snapshot().Members {
 		leaving := m.Status == sbr.Leaving || m.Status == sbr.Exiting || m.ID == p.id && p.stage == stageLeaving
 		if !leaving || !m.Unreachable {
+			q, down := p.w.byID[m.ID], m.Status == sbr.Down
 			v.Peers = append(v.Peers, core.Peer{
-				ID: m.ID, Name: m.Name, Born: m.Born, Candidate: offers(p.w.byID[m.ID]),
-				Leaving: leaving, Down: m.Status == sbr.Down, Unreachable: m.Unreachable,
+				ID: m.ID, Name: m.Name, Born: m.Born, Candidate: offers(q) || down && q.young(),
+				Leaving: leaving, Down: down, Unreachable: m.Unreachable,
 			})
 		}
 	}
 	return v
 }
+
+// young reports whether what the process offers may not have reached the others yet.
+func (p *process) young() bool { return p.w.now-p.began < wire.OfferSpread }
 
 // offers reports whether the others know that the process would run a slot.
 func (p *process) offers(s *slot) bool {

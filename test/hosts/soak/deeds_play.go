@@ -124,16 +124,20 @@ func (g *game) verdictCame(ctx context.Context) bool {
 	return false
 }
 
-// forceLeave removes on these hosts, once, what their agents call failed. A host whose agent does not run is
-// left out.
+// forceLeave removes on these hosts, once, what their agents call failed. A host whose agent does not run, or ends
+// meanwhile, is left out.
 func (s *stage) forceLeave(ctx context.Context, f *fault) error {
 	for _, name := range f.Hosts {
 		m := s.cluster.Member(name)
 		if !m.Serf.Process().Alive() || m.Serf.Process().Paused() {
 			continue
 		}
-		if err := s.cluster.ForceLeave(ctx, m, f.Kind == prune); err != nil && m.Serf.Process().Alive() {
-			return err
+		if err := s.cluster.ForceLeave(ctx, m, f.Kind == prune); err != nil {
+			select {
+			case <-m.Serf.Process().Exited():
+			case <-time.After(time.Second):
+				return err
+			}
 		}
 	}
 	return nil
