@@ -3,83 +3,51 @@ package kubetest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
+	"net"
 	"net/http"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/sleep"
 )
 
-// FaultKind says what becomes of a request.
+// FaultKind says what becomes of a request; the zero value passes it on.
 type FaultKind uint8
 
 const (
-	// FaultNone passes the request on: the zero value.
-	FaultNone FaultKind = iota
 	// FaultStatus answers with Fault.Status; the API server never sees the request.
-	FaultStatus
-	// FaultDropRequest closes the client's connection; the API server never sees the request.
+	FaultStatus FaultKind = iota + 1
+	// FaultDropRequest closes the client's connection, with all that shares it; the API server never sees the
+	// request.
 	FaultDropRequest
 	// FaultDropResponse passes the request on and, once the API server has answered, closes the client's
 	// connection: the client cannot know that its write was committed. The request is passed on even if the
 	// client has given up meanwhile: with a Delay beyond the client's deadline the write is committed after
 	// the client's error.
 	FaultDropResponse
-	// FaultReplaceResponse passes the request on and answers with Fault.Status instead of what the API server
-	// said: a write is committed, and its client hears of an error.
-	FaultReplaceResponse
-	// FaultHalfBody passes the request on and gives the client the first half of the answer's body (of a
-	// watch: of what the stream brings first), which then ends as if that were all.
-	FaultHalfBody
 )
 
-// Cut is how FaultDropRequest and FaultDropResponse end the client's connection. All that shares the
-// connection goes with it.
-type Cut uint8
-
-const (
-	// CutClose closes it, as a process that ends does: the zero value.
-	CutClose Cut = iota
-	// CutReset resets it, as a firewall or a machine that has restarted does.
-	CutReset
-	// CutFreeze leaves it open and dead: nothing that the client sends is read any more and nothing is
-	// answered, HTTP/2 pings included, as behind a link that drops all packets. Only the client or Close ends
-	// it.
-	CutFreeze
-)
-
-// Fault is what a hook wants to be done to one request. The zero Fault does nothing.
+// Fault is what a hook wants to be done to one request. The zero Fault does nothing. What else may happen on
+// the way to an API server is in the fault matrix of test/kubernetes.
 type Fault struct {
 	Kind FaultKind
 	// Delay passes before anything else is done.
 	Delay time.Duration
-	// ResponseDelay is for how long the API server's answer is held back: a write is committed at once, its
-	// client waits.
-	ResponseDelay time.Duration
-	// Status is the code that FaultStatus and FaultReplaceResponse answer.
-	Status int
-	// Foreign makes that answer a line of text, as a load balancer gives it, instead of the API server's own
-	// form.
-	Foreign bool
-	// RetryAfter is the Retry-After header of these answers, as it is to be sent. Empty: none.
+	// Status is the code that FaultStatus answers, RetryAfter the header Retry-After; empty: none.
+	Status     int
 	RetryAfter string
-	// Cut is how the connection ends, if the Kind ends it.
-	Cut Cut
-	// Answered is called with the status code of the API server as soon as it has answered, whatever becomes
-	// of the answer. It is not called for a request that the API server never saw. Nil: no call.
-	Answered func(status int)
 }
 
-// applyFault asks the hook about each request and does what it says.
-func (p *Proxy) applyFault(next http.Handler) http.Handler {
+// applyFault asks the hook about each request and does what it says. lose passes on and forgets the answer.
+func (p *Proxy) applyFault(forward, lose http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fault := p.faultOf(r)
-		fateOf(r).cut = fault.Cut
-		r = r.WithContext(context.WithValue(r.Context(), faultKey{}, fault))
+		next := forward
 		if fault.Kind == FaultDropResponse {
 			kept, cancel := p.outliveClient(r)
 			defer cancel()
-			r = kept
+			r, next = kept, lose
 		}
 		if sleep.For(r.Context(), fault.Delay) != nil {
 			return
@@ -120,4 +88,38 @@ func (p *Proxy) outliveClient(r *http.Request) (*http.Request, func()) {
 		stop()
 		cancel()
 	}
+}
+
+// writeStatus answers as the API server would, so that client libraries decode it.
+func writeStatus(w http.ResponseWriter, fault Fault) {
+	w.Header().Set("Content-Type", "application/json")
+	if fault.RetryAfter != "" {
+		w.Header().Set("Retry-After", fault.RetryAfter)
+	}
+	w.WriteHeader(fault.Status)
+	_ = json.NewEncoder(w).Encode(object{
+		"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": fault.Status,
+		"message": "kubetest: injected " + http.StatusText(fault.Status),
+	})
+}
+
+type connectionKey struct{}
+
+// cutOnAbort turns an aborted handler into a connection that is closed below TLS, as a client sees it when
+// the server dies. On its own an abort resets only the one HTTP/2 stream.
+func cutOnAbort(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			problem := recover()
+			if problem == nil {
+				return
+			}
+			// A client that gave up on this request may have others on the connection.
+			if r.Context().Err() == nil {
+				_ = r.Context().Value(connectionKey{}).(net.Conn).Close()
+			}
+			panic(problem)
+		}()
+		next.ServeHTTP(w, r)
+	})
 }

@@ -2,6 +2,7 @@ package kubetest
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -31,7 +32,7 @@ type Proxy struct {
 	identity identity
 	source   access
 	url      string
-	path     string
+	path     string // of the kubeconfig
 	server   *http.Server
 	upstream *http.Transport
 	served   chan error
@@ -79,8 +80,11 @@ func (p *Proxy) listen() error {
 		return fmt.Errorf("kubetest: proxy: %w", err)
 	}
 	p.url = "https://" + listener.Addr().String()
-	p.server = &http.Server{Handler: handler, TLSConfig: serving, ConnContext: rememberWire, ErrorLog: silent()}
-	go func() { p.served <- p.server.ServeTLS(wireListener{listener}, "", "") }()
+	remember := func(ctx context.Context, c net.Conn) context.Context {
+		return context.WithValue(ctx, connectionKey{}, c.(*tls.Conn).NetConn())
+	}
+	p.server = &http.Server{Handler: handler, TLSConfig: serving, ConnContext: remember, ErrorLog: silent()}
+	go func() { p.served <- p.server.ServeTLS(listener, "", "") }()
 	return nil
 }
 
@@ -94,16 +98,17 @@ func (p *Proxy) handler() (http.Handler, error) {
 		return nil, err
 	}
 	p.upstream = &http.Transport{TLSClientConfig: trust, ForceAttemptHTTP2: true, DisableCompression: true}
-	forward := &httputil.ReverseProxy{
-		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport:      p.upstream,
-		FlushInterval:  -1,
-		ModifyResponse: changeResponse,
+	forward := httputil.ReverseProxy{
+		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
+		Transport:     p.upstream,
+		FlushInterval: -1,
 		// A dead API server must look dead, not like a gateway that answers 502.
 		ErrorHandler: func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 		ErrorLog:     silent(),
 	}
-	return cutOnAbort(p.count(p.applyFault(forward))), nil
+	lose := forward // a write is committed when its answer comes
+	lose.ModifyResponse = func(*http.Response) error { return http.ErrAbortHandler }
+	return cutOnAbort(p.count(p.applyFault(&forward, &lose))), nil
 }
 
 func (p *Proxy) count(next http.Handler) http.Handler {
@@ -122,9 +127,6 @@ func Verb(r *http.Request) string {
 	}
 	return r.Method
 }
-
-// URL is the address of the proxy.
-func (p *Proxy) URL() string { return p.url }
 
 // Kubeconfig is the path of a kubeconfig with the rights of that given to NewProxy that goes through the
 // proxy.
@@ -157,24 +159,6 @@ func (p *Proxy) Counts() map[Call]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.counts)
-}
-
-// Count returns how many requests with this verb and path have arrived. An empty verb or path stands for any.
-func (p *Proxy) Count(verb, path string) int {
-	total := 0
-	for call, n := range p.Counts() {
-		if (verb == "" || verb == call.Verb) && (path == "" || path == call.Path) {
-			total += n
-		}
-	}
-	return total
-}
-
-// ResetCounts starts counting anew.
-func (p *Proxy) ResetCounts() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	clear(p.counts)
 }
 
 // Close ends the proxy and everything that is under way in it. The kubeconfigs stay until the cluster stops.

@@ -6,9 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -54,7 +52,6 @@ func newTestProxy(t *testing.T, kubeconfig string) (*Proxy, *client) {
 	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
 	a, err := readAccess(proxy.Kubeconfig())
 	require.NoError(t, err)
-	require.Equal(t, proxy.URL(), a.server)
 	c, err := newClient(a, nil)
 	require.NoError(t, err)
 	t.Cleanup(c.close)
@@ -81,11 +78,6 @@ func TestProxy_CountsByVerbAndPath(t *testing.T) {
 		{http.MethodGet, "/lease"}: 1, {http.MethodPut, "/lease"}: 2, {http.MethodPatch, "/lease"}: 1,
 		{http.MethodPost, "/lease"}: 1, {http.MethodDelete, "/lease"}: 1,
 	}, proxy.Counts())
-	require.Equal(t, 6, proxy.Count("", "/lease"))
-	require.Equal(t, 2, proxy.Count(http.MethodPut, ""))
-	require.Zero(t, proxy.Count("", "/other"))
-	proxy.ResetCounts()
-	require.Empty(t, proxy.Counts())
 	require.True(t, server.http2.Load())
 }
 
@@ -99,7 +91,7 @@ func TestProxy_WatchStreamsOverHTTP2(t *testing.T) {
 	require.NoError(t, err)
 	defer response.Body.Close()
 	require.Equal(t, 2, response.ProtoMajor)
-	require.Equal(t, 1, proxy.Count(VerbWatch, "/leases"))
+	require.Equal(t, map[Call]int{{VerbWatch, "/leases"}: 1}, proxy.Counts())
 
 	server.CloseClientConnections()
 	_, err = io.ReadAll(response.Body)
@@ -110,12 +102,8 @@ func TestProxy_WatchStreamsOverHTTP2(t *testing.T) {
 func TestProxy_WhatBecomesOfAWrite(t *testing.T) {
 	const delay, whole = 100 * time.Millisecond, `{"holder":"a"}`
 	for name, c := range map[string]struct {
-		fault Fault
-		// HTTP/1.1: a client of HTTP/2 that writes something of its own hears of a reset there, and reads an
-		// end.
-		old    bool
+		fault  Fault
 		code   int // zero: an error
-		err    error
 		body   string
 		after  string // the header Retry-After
 		writes int64
@@ -125,30 +113,13 @@ func TestProxy_WhatBecomesOfAWrite(t *testing.T) {
 		"answered instead": {
 			fault: Fault{Kind: FaultStatus, Status: 429, RetryAfter: "0"}, code: 429, body: `"code":429`, after: "0",
 		},
-		"of another form": {
-			fault: Fault{Kind: FaultStatus, Status: 404, Foreign: true},
-			code:  404, body: "kubetest: injected Not Found\n",
-		},
-		"replaced": {
-			fault: Fault{Kind: FaultReplaceResponse, Status: 503, RetryAfter: "7"},
-			code:  503, body: `"kind":"Status"`, after: "7", writes: 1,
-		},
-		"half a body":   {fault: Fault{Kind: FaultHalfBody}, code: 200, body: whole[:7], writes: 1},
 		"request lost":  {fault: Fault{Kind: FaultDropRequest}},
 		"response lost": {fault: Fault{Kind: FaultDropResponse}, writes: 1},
-		"request reset": {fault: Fault{Kind: FaultDropRequest, Cut: CutReset}, old: true, err: syscall.ECONNRESET},
-		"response reset": {
-			fault: Fault{Kind: FaultDropResponse, Cut: CutReset}, old: true, err: syscall.ECONNRESET, writes: 1,
-		},
 		"late":          {fault: Fault{Delay: delay}, code: 200, body: whole, writes: 1, takes: delay},
-		"answered late": {fault: Fault{ResponseDelay: delay}, code: 200, body: whole, writes: 1, takes: delay},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := newFakeServer(t)
 			proxy, client := newTestProxy(t, server.file)
-			client.http.Transport.(*http.Transport).ForceAttemptHTTP2 = !c.old
-			var said atomic.Int64
-			c.fault.Answered = func(status int) { said.Store(int64(status)) }
 			proxy.SetFault(always(c.fault))
 			request, err := client.request(t.Context(), http.MethodPut, "/lease", object{"holder": "a"})
 			require.NoError(t, err)
@@ -156,24 +127,17 @@ func TestProxy_WhatBecomesOfAWrite(t *testing.T) {
 			response, err := client.http.Do(request)
 			require.Equal(t, c.code == 0, err != nil, "%v", err)
 			require.NotErrorIs(t, err, context.DeadlineExceeded)
-			if c.err != nil {
-				require.ErrorIs(t, err, c.err)
-			}
 			if err == nil {
 				body, err := io.ReadAll(response.Body)
 				response.Body.Close()
-				require.NoError(t, err, "nothing but the content shows that something is missing")
+				require.NoError(t, err)
 				require.Equal(t, c.code, response.StatusCode)
-				require.Contains(t, strings.ReplaceAll(string(body), " ", ""), strings.ReplaceAll(c.body, " ", ""))
-				if c.fault.Kind == FaultHalfBody {
-					require.Equal(t, c.body, string(body))
-				}
+				require.Contains(t, string(body), c.body)
 				require.Equal(t, c.after, response.Header.Get("Retry-After"))
 			}
 			require.GreaterOrEqual(t, time.Since(began), c.takes)
 			require.Equal(t, c.writes, server.writes.Load())
-			require.Equal(t, c.writes*http.StatusOK, said.Load(), "the server has said so, if it was asked")
-			require.Equal(t, 1, proxy.Count(http.MethodPut, "/lease"), "whatever became of it")
+			require.Equal(t, map[Call]int{{http.MethodPut, "/lease"}: 1}, proxy.Counts(), "whatever became of it")
 		})
 	}
 }
@@ -206,19 +170,13 @@ func TestProxy_WriteCommittedAfterTheClientsError(t *testing.T) {
 	proxy, c := newTestProxy(t, server.file)
 	_, err := c.put(t.Context()) // on a cold connection the client could give up before it has sent anything
 	require.NoError(t, err)
-	answers := make(chan int, 1)
-	proxy.SetFault(always(Fault{
-		Kind: FaultDropResponse, Delay: 300 * time.Millisecond, Answered: func(status int) { answers <- status },
-	}))
+	proxy.SetFault(always(Fault{Kind: FaultDropResponse, Delay: 300 * time.Millisecond}))
 	require.ErrorIs(t, putWithin(t, c, 50*time.Millisecond), context.DeadlineExceeded)
 	require.EqualValues(t, 1, server.writes.Load())
-	require.Empty(t, answers)
 
 	proxy.SetFault(nil)
 	ended := openWatch(t, c)
 	require.Eventually(t, func() bool { return server.writes.Load() == 2 }, 5*time.Second, 10*time.Millisecond)
-	require.Eventually(t, func() bool { return len(answers) == 1 }, 5*time.Second, 10*time.Millisecond)
-	require.Equal(t, http.StatusOK, <-answers)
 	select {
 	case <-ended:
 		require.Fail(t, "the late write closed a connection its client had other uses for")
@@ -265,82 +223,4 @@ func putWithin(t *testing.T, c *client, d time.Duration) error {
 	defer cancel()
 	_, err := c.put(ctx)
 	return err
-}
-
-// A frozen connection answers no client that shares it; others go on.
-func TestProxy_CutByFreeze(t *testing.T) {
-	for kind, writes := range map[FaultKind]int64{FaultDropRequest: 0, FaultDropResponse: 1} {
-		server := newFakeServer(t)
-		proxy, c := newTestProxy(t, server.file)
-		_, err := c.put(t.Context())
-		require.NoError(t, err)
-		proxy.SetFault(always(Fault{Kind: kind, Cut: CutFreeze}))
-		require.ErrorIs(t, putWithin(t, c, 100*time.Millisecond), context.DeadlineExceeded)
-		proxy.SetFault(nil)
-		require.ErrorIs(t, putWithin(t, c, 100*time.Millisecond), context.DeadlineExceeded, "the same connection")
-		require.Equal(t, 1+writes, server.writes.Load())
-		require.Equal(t, 2, proxy.Count(http.MethodPut, ""), "what is sent into a dead connection does not arrive")
-
-		other, err := newClient(c.access, nil)
-		require.NoError(t, err)
-		defer other.close()
-		code, err := other.put(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, http.StatusOK, code)
-	}
-}
-
-// Pings are how a client with HTTP/2 finds out; a proxy that answered them would hide the fault.
-func TestProxy_FrozenConnectionAnswersNoPing(t *testing.T) {
-	server := newFakeServer(t)
-	proxy, c := newTestProxy(t, server.file)
-	c.http.Transport.(*http.Transport).HTTP2 = &http.HTTP2Config{SendPingTimeout: 50 * time.Millisecond, PingTimeout: 50 * time.Millisecond}
-	proxy.SetFault(func(r *http.Request) Fault {
-		if r.Method == http.MethodPut {
-			return Fault{Kind: FaultDropRequest, Cut: CutFreeze}
-		}
-		return Fault{}
-	})
-	ended := openWatch(t, c)
-	select {
-	case <-ended:
-		require.Fail(t, "a silent watch whose pings are answered goes on")
-	case <-time.After(300 * time.Millisecond):
-	}
-	_, err := c.put(t.Context())
-	require.ErrorContains(t, err, "client connection lost")
-	select {
-	case <-ended:
-	case <-time.After(5 * time.Second):
-		require.Fail(t, "the watch shared the connection")
-	}
-}
-
-func TestProxy_CloseEndsFrozenConnections(t *testing.T) {
-	server := newFakeServer(t)
-	proxy, c := newTestProxy(t, server.file)
-	proxy.SetFault(always(Fault{Kind: FaultDropRequest, Cut: CutFreeze}))
-	failed := make(chan error, 1)
-	go func() {
-		_, err := c.put(t.Context())
-		failed <- err
-	}()
-	require.Eventually(t, func() bool { return proxy.Count("", "") == 1 }, 5*time.Second, time.Millisecond)
-	require.NoError(t, proxy.Close())
-	require.Error(t, <-failed)
-}
-
-func TestProxy_HalfAnEventOfAWatch(t *testing.T) {
-	const event = `{"type":"ADDED","object":{}}`
-	server := newFakeServer(t)
-	server.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.WriteString(w, event)
-		w.(http.Flusher).Flush()
-		<-r.Context().Done()
-	})
-	proxy, c := newTestProxy(t, server.file)
-	proxy.SetFault(always(Fault{Kind: FaultHalfBody}))
-	_, got, err := c.do(t.Context(), http.MethodGet, "/leases?watch=1", nil)
-	require.NoError(t, err)
-	require.Equal(t, event[:len(event)/2], string(got))
 }
