@@ -142,3 +142,20 @@ func (c *Cluster) awaitAnswer(ctx context.Context, user access, lease string, co
 		return nil
 	})
 }
+
+const pollEvery = 20 * time.Millisecond
+
+// poll repeats try until it passes or ctx ends; then its last word is the error.
+func poll(ctx context.Context, try func() error) error {
+	for {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w (%w)", err, context.Cause(ctx))
+		case <-time.After(pollEvery):
+		}
+	}
+}

@@ -8,7 +8,8 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/process"
 )
 
 // servingFiles are what the API server reads at each start; they outlive it, so a restarted one is the same
@@ -57,21 +58,19 @@ func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	if c.stopped {
 		return errStopped
 	}
-	if c.apiServer.alive() {
+	if c.apiServer.Alive() {
 		return errors.New("kubetest: kube-apiserver is running; call KillAPIServer first")
 	}
-	server, err := startServer(c.place.Thread, "kube-apiserver", c.dir.file("kube-apiserver.log"), c.bin.APIServer, c.apiServerFlags()...)
-	if err != nil {
-		return err
-	}
-	c.apiServer = server
-	return server.await(ctx, c.apiServerReady)
+	return c.apiServer.Start(ctx)
 }
 
-func (c *Cluster) apiServerFlags() []string {
-	host, port, _ := net.SplitHostPort(c.api)
-	return []string{
-		"--etcd-servers=" + c.store,
+func (c *Cluster) apiServerCommand(address string) (process.Command, error) {
+	if err := c.reachAt(address); err != nil {
+		return process.Command{}, err
+	}
+	host, port, err := net.SplitHostPort(address)
+	return process.Command{Name: "kube-apiserver", Program: c.program.apiServer, Log: c.dir.file("kube-apiserver.log"), Args: []string{
+		"--etcd-servers=" + c.EtcdURL(),
 		"--bind-address=" + host, "--secure-port=" + port,
 		"--cert-dir=" + c.dir.path,
 		"--tls-cert-file=" + c.serving.certFile, "--tls-private-key-file=" + c.serving.keyFile,
@@ -83,15 +82,10 @@ func (c *Cluster) apiServerFlags() []string {
 		// Without these it looks for a public address of the host, and there may be none.
 		"--advertise-address=" + host, "--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range=10.0.0.0/24",
-	}
+	}}, err
 }
 
-// probeTimeout is for an API server that has accepted the connection and is not serving yet.
-const probeTimeout = 2 * time.Second
-
 func (c *Cluster) apiServerReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
-	defer cancel()
 	code, answer, err := c.admin.do(ctx, http.MethodGet, "/readyz", nil)
 	if err != nil {
 		return fmt.Errorf("not ready: %w", err)
@@ -105,23 +99,22 @@ func (c *Cluster) apiServerReady(ctx context.Context) error {
 // WaitReady returns when the API server says it is ready, for example after ContinueEtcd.
 func (c *Cluster) WaitReady(ctx context.Context) error {
 	c.mu.Lock()
-	server := c.apiServer
-	c.mu.Unlock()
-	return server.await(ctx, c.apiServerReady)
+	defer c.mu.Unlock()
+	return c.apiServer.Healthy(ctx)
 }
 
 // KillAPIServer kills the API server without a warning, as a crash would. Killing a dead one is fine.
 func (c *Cluster) KillAPIServer() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.apiServer.kill()
+	c.apiServer.Kill()
 	// Requests over the dead server's connections would be the first failures of the next one.
 	c.admin.close()
 }
 
 // PauseAPIServer freezes the API server: connections stay open and silent, as behind a link that drops
 // packets.
-func (c *Cluster) PauseAPIServer() error { return c.pause(func() *server { return c.apiServer }) }
+func (c *Cluster) PauseAPIServer() error { return c.pause(&c.apiServer) }
 
 // ContinueAPIServer ends PauseAPIServer.
-func (c *Cluster) ContinueAPIServer() error { return c.resume(func() *server { return c.apiServer }) }
+func (c *Cluster) ContinueAPIServer() error { return c.resume(&c.apiServer) }

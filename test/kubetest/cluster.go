@@ -16,13 +16,8 @@ import (
 // startTimeout is a bound for a machine under load; alone it takes 3 seconds.
 const startTimeout = 90 * time.Second
 
-// Binaries are the paths of the two programs.
-type Binaries struct{ Etcd, APIServer string }
-
 // Options are what a caller of Start may choose. The zero value is right for nearly all callers.
 type Options struct {
-	// Binaries are the programs to run. Zero: those of the cache, built first if missing.
-	Binaries Binaries
 	// Progress is where a build reports. Nil: standard error.
 	Progress io.Writer
 	// Dir keeps data, logs and kubeconfigs, also after Stop. Empty: a temporary folder that Stop removes.
@@ -36,41 +31,38 @@ type Options struct {
 // Cluster is a running etcd and kube-apiserver. Its methods may be called from several goroutines.
 type Cluster struct {
 	dir     *folder
-	bin     Binaries
+	program struct{ etcd, apiServer string }
 	alone   bool // etcd without an API server
 	place   servers.Place
 	thread  *process.Thread // of its own; nil: the place has one
 	admin   *client
 	kube    string
 	serving servingFiles
-	api     string
-	store   string
-	peer    string
 
-	mu        sync.Mutex
-	stopped   bool
-	etcd      *server
-	apiServer *server
+	mu              sync.Mutex
+	stopped         bool
+	etcd, apiServer servers.Server
 }
 
 // Start runs a new cluster and returns when it is ready. ctx bounds the start, not the life of the cluster:
 // that ends with Stop, or with the process.
 func Start(ctx context.Context, opts Options) (*Cluster, error) {
-	bin, err := opts.programs(ctx)
-	if err != nil {
+	c := &Cluster{alone: opts.EtcdAlone}
+	if err := c.build(ctx, opts.Progress); err != nil {
 		return nil, err
 	}
-	dir, err := openFolder(opts.Dir)
-	if err != nil {
+	var err error
+	if c.dir, err = openFolder(opts.Dir); err != nil {
 		return nil, err
 	}
-	c := &Cluster{dir: dir, bin: bin, alone: opts.EtcdAlone}
 	if opts.Place == nil {
 		c.place = servers.Loopback()
 		c.thread = c.place.Thread
 	} else {
 		c.place = *opts.Place
 	}
+	c.etcd = servers.Server{Place: c.place, Command: c.etcdCommand, Ping: c.etcdHealthy}
+	c.apiServer = servers.Server{Place: c.place, Command: c.apiServerCommand, Ping: c.apiServerReady}
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errors.New("gave up after "+startTimeout.String()))
 	defer cancel()
 	if err := c.start(ctx); err != nil {
@@ -81,56 +73,43 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	return c, nil
 }
 
-func (o Options) programs(ctx context.Context) (b Binaries, err error) {
-	if o.Binaries != b {
-		return o.Binaries, nil
+func (c *Cluster) build(ctx context.Context, progress io.Writer) (err error) {
+	if progress == nil {
+		progress = os.Stderr
 	}
-	if o.Progress == nil {
-		o.Progress = os.Stderr
+	if c.program.etcd, err = buildcache.Etcd.Ensure(ctx, progress); err != nil || c.alone {
+		return err
 	}
-	if b.Etcd, err = buildcache.Etcd.Ensure(ctx, o.Progress); err != nil || o.EtcdAlone {
-		return b, err
-	}
-	b.APIServer, err = buildcache.APIServer.Ensure(ctx, o.Progress)
-	return b, err
+	c.program.apiServer, err = buildcache.APIServer.Ensure(ctx, progress)
+	return err
 }
 
 func (c *Cluster) start(ctx context.Context) error {
-	if err := onFreshPorts(func() error { return c.startEtcd(ctx) }); err != nil {
+	if err := c.etcd.StartSomewhere(ctx); err != nil || c.alone {
 		return err
-	}
-	if c.alone {
-		return nil
 	}
 	if err := c.writeServingFiles(); err != nil {
 		return err
 	}
-	return onFreshPorts(func() error {
-		address, err := c.place.FreeAddress()
-		if err != nil {
-			return err
-		}
-		if err := c.setAPIAddress(address); err != nil {
-			return err
-		}
-		return c.StartAPIServer(ctx)
-	})
+	return c.apiServer.StartSomewhere(ctx)
 }
 
-// setAPIAddress also makes what points there: the administrator's client and kubeconfig.
-func (c *Cluster) setAPIAddress(address string) error {
+// reachAt makes what points to the API server: the administrator's client and kubeconfig.
+func (c *Cluster) reachAt(address string) error {
+	if c.admin != nil && c.admin.access.server == "https://"+address {
+		return nil
+	}
 	admin := access{server: "https://" + address, authority: c.serving.identity.certPEM, namespace: "default", token: c.serving.adminToken}
 	var err error
 	if c.admin, err = newClient(admin, c.place.Dial); err != nil {
 		return err
 	}
-	c.api = address
 	c.kube, err = admin.write(c.dir.path)
 	return err
 }
 
 // URL is the address of the API server. It stays the same over a restart.
-func (c *Cluster) URL() string { return "https://" + c.api }
+func (c *Cluster) URL() string { return c.admin.access.server }
 
 // AdminKubeconfig is the path of a kubeconfig that may do everything.
 func (c *Cluster) AdminKubeconfig() string { return c.kube }
@@ -146,8 +125,8 @@ func (c *Cluster) Stop() error {
 	if c.admin != nil {
 		c.admin.close()
 	}
-	c.apiServer.kill()
-	c.etcd.kill()
+	c.apiServer.Kill()
+	c.etcd.Kill()
 	if c.thread != nil {
 		c.thread.Close()
 	}
@@ -159,5 +138,5 @@ func (c *Cluster) Stop() error {
 func (c *Cluster) EtcdIsPaused() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.etcd.alive() && c.etcd.Paused()
+	return c.etcd.Paused()
 }

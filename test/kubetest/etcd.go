@@ -4,30 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
-	"os"
 	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/process"
+	"github.com/serf-sbr/serf-sbr/test/servers"
 )
 
-func (c *Cluster) startEtcd(ctx context.Context) error {
-	client, err := c.place.FreeAddress()
-	if err != nil {
-		return err
-	}
-	peer, err := c.place.FreeAddress()
-	if err != nil {
-		return err
-	}
-	c.store, c.peer = "http://"+client, "http://"+peer
-	// A start that lost the race for a port may have written its other address.
-	if err := os.RemoveAll(c.etcdData()); err != nil {
-		return fmt.Errorf("kubetest: etcd: %w", err)
-	}
-	return c.StartEtcd(ctx)
-}
-
 // EtcdURL is the address of etcd. It stays the same over a restart.
-func (c *Cluster) EtcdURL() string { return c.store }
+func (c *Cluster) EtcdURL() string { return "http://" + c.etcd.Address() }
 
 func (c *Cluster) etcdData() string { return c.dir.file("etcd") }
 
@@ -39,21 +25,21 @@ func (c *Cluster) StartEtcd(ctx context.Context) error {
 	if c.stopped {
 		return errStopped
 	}
-	if c.etcd.alive() {
+	if c.etcd.Alive() {
 		return errors.New("kubetest: etcd is running; call KillEtcd first")
 	}
-	etcd, err := startServer(c.place.Thread, "etcd", c.dir.file("etcd.log"), c.bin.Etcd,
-		"--data-dir="+c.etcdData(),
-		"--listen-client-urls="+c.store, "--advertise-client-urls="+c.store,
-		"--listen-peer-urls="+c.peer, "--initial-advertise-peer-urls="+c.peer, "--initial-cluster=default="+c.peer,
+	return c.etcd.Start(ctx)
+}
+
+// etcdCommand listens for other members, of which there are none, wherever there is a port.
+func (c *Cluster) etcdCommand(address string) (process.Command, error) {
+	return process.Command{Name: "etcd", Program: c.program.etcd, Log: c.dir.file("etcd.log"), Args: []string{
+		"--data-dir=" + c.etcdData(),
+		"--listen-client-urls=http://" + address, "--advertise-client-urls=http://" + address,
+		"--listen-peer-urls=http://" + net.JoinHostPort(c.place.Address, "0"),
 		"--unsafe-no-fsync",
 		"--log-level=warn",
-	)
-	if err != nil {
-		return err
-	}
-	c.etcd = etcd
-	return etcd.await(ctx, c.etcdHealthy)
+	}}, nil
 }
 
 // KillEtcd kills etcd without a warning, as a crash would; what it has answered is not lost. Killing a dead
@@ -61,11 +47,11 @@ func (c *Cluster) StartEtcd(ctx context.Context) error {
 func (c *Cluster) KillEtcd() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.etcd.kill()
+	c.etcd.Kill()
 }
 
 func (c *Cluster) etcdHealthy(ctx context.Context) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.store+"/health", nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.EtcdURL()+"/health", nil)
 	if err != nil {
 		return err
 	}
@@ -83,23 +69,23 @@ func (c *Cluster) etcdHealthy(ctx context.Context) error {
 }
 
 // PauseEtcd freezes etcd: the API server stays up and answers nothing that needs the store.
-func (c *Cluster) PauseEtcd() error { return c.pause(func() *server { return c.etcd }) }
+func (c *Cluster) PauseEtcd() error { return c.pause(&c.etcd) }
 
 // ContinueEtcd ends PauseEtcd.
-func (c *Cluster) ContinueEtcd() error { return c.resume(func() *server { return c.etcd }) }
+func (c *Cluster) ContinueEtcd() error { return c.resume(&c.etcd) }
 
 const pauseTimeout = 5 * time.Second
 
-func (c *Cluster) pause(which func() *server) error {
+func (c *Cluster) pause(s *servers.Server) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ctx, cancel := context.WithTimeoutCause(context.Background(), pauseTimeout, errors.New("gave up after "+pauseTimeout.String()))
 	defer cancel()
-	return which().pause(ctx)
+	return s.Pause(ctx)
 }
 
-func (c *Cluster) resume(which func() *server) error {
+func (c *Cluster) resume(s *servers.Server) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return which().resume()
+	return s.Resume()
 }

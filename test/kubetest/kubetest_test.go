@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -135,7 +134,9 @@ func TestCluster_FaultsAndStop(t *testing.T) {
 	require.Equal(t, http.StatusCreated, member.code(http.MethodPut, lease, leaseBody(t, name, "a")))
 
 	t.Run("paused etcd", func(t *testing.T) {
+		require.False(t, cluster.EtcdIsPaused())
 		require.NoError(t, cluster.PauseEtcd())
+		require.True(t, cluster.EtcdIsPaused())
 		require.Error(t, sendFor(t, member, time.Second/2, lease))
 		require.NoError(t, cluster.ContinueEtcd())
 		require.NoError(t, cluster.WaitReady(t.Context()))
@@ -178,19 +179,4 @@ func sendFor(t *testing.T, u user, d time.Duration, path string) error {
 	defer response.Body.Close()
 	_, err = io.Copy(io.Discard, response.Body)
 	return err
-}
-
-func TestStart_SaysWhatFailedAndWhere(t *testing.T) {
-	dir := t.TempDir()
-	bad := kubetest.Options{Dir: dir}
-	bad.Binaries.Etcd, bad.Binaries.APIServer = "/bin/false", "/bin/false"
-	_, err := kubetest.Start(t.Context(), bad)
-	require.ErrorContains(t, err, "etcd ended (exit status 1)")
-	require.ErrorContains(t, err, dir)
-	require.NotContains(t, err.Error(), "\n")
-
-	bad.Binaries.Etcd = "/no/such/etcd"
-	_, err = kubetest.Start(t.Context(), bad)
-	require.ErrorContains(t, err, "go run -C test ./buildcache/build etcd")
-	require.Equal(t, 1, strings.Count(err.Error(), "kubetest:"))
 }

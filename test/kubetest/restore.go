@@ -12,13 +12,13 @@ import (
 func (c *Cluster) SnapshotEtcd() (folder string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.etcd.alive() && !c.etcd.Paused() {
+	if c.etcd.Alive() && !c.etcd.Paused() {
 		ctx, cancel := context.WithTimeout(context.Background(), pauseTimeout)
 		defer cancel()
-		if err := c.etcd.pause(ctx); err != nil {
+		if err := c.etcd.Pause(ctx); err != nil {
 			return "", fmt.Errorf("kubetest: snapshot of etcd: %w", err)
 		}
-		defer func() { err = errors.Join(err, c.etcd.resume()) }()
+		defer func() { err = errors.Join(err, c.etcd.Resume()) }()
 	}
 	if folder, err = os.MkdirTemp(c.dir.path, "snapshot-"); err == nil {
 		err = os.CopyFS(folder, os.DirFS(c.etcdData()))

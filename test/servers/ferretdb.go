@@ -19,7 +19,10 @@ import (
 )
 
 // FerretDB is a server that speaks MongoDB's protocol (test/ferretdb).
-type FerretDB struct{ server }
+type FerretDB struct {
+	Server
+	folder string
+}
 
 // StartFerretDB starts one, over the database at a URL of PostgreSQL, or, if that is empty, SQLite. An empty
 // log is a file beside its data. The program is built first if it is missing; progress is told.
@@ -35,13 +38,13 @@ func StartFerretDB(ctx context.Context, p Place, postgres, log string, progress 
 	if log == "" {
 		log = filepath.Join(folder, "log")
 	}
-	s := &FerretDB{server{place: p, folder: folder}}
-	s.server.command = func() (process.Command, error) {
-		args := []string{"-listen", s.address, "-data", folder, "-postgres", postgres}
+	s := &FerretDB{folder: folder}
+	s.Place, s.Ping = p, s.ping
+	s.Command = func(address string) (process.Command, error) {
+		args := []string{"-listen", address, "-data", folder, "-postgres", postgres}
 		return process.Command{Name: "ferretdb", Program: program, Args: args, Log: log}, nil
 	}
-	s.server.ping = s.ping
-	if err := s.startSomewhere(ctx); err != nil {
+	if err := s.StartSomewhere(ctx); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
@@ -58,7 +61,7 @@ func (s *FerretDB) URI() string { return "mongodb://" + s.address }
 
 // Options are those of a client for stores.
 func (s *FerretDB) Options() *options.ClientOptions {
-	return mongodb.Options(s.URI(), 5*time.Second).SetDialer(dialer(s.place.Dial))
+	return mongodb.Options(s.URI(), 5*time.Second).SetDialer(dialer(s.Place.Dial))
 }
 
 func (s *FerretDB) ping(ctx context.Context) error {

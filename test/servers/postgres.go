@@ -25,13 +25,14 @@ import (
 
 // Postgres is a server of PostgreSQL, from the programs of $SBR_POSTGRES_BIN or of the newest Debian package.
 type Postgres struct {
-	server
+	Server
 	// Programs is the folder with its programs.
 	Programs string
 	// Fsync is on where it writes to the disk before it answers, as in production; off at first.
 	Fsync string
 	// Standby is that of Copy; nil: there is none.
 	Standby *Postgres
+	folder  string
 	log     string
 }
 
@@ -46,11 +47,8 @@ func NewPostgres(p Place, log string) (*Postgres, error) {
 	if err != nil {
 		return nil, fmt.Errorf("servers: %w", err)
 	}
-	s := &Postgres{
-		server: server{place: p, folder: folder}, Programs: programs, Fsync: "off",
-		log: cmp.Or(log, filepath.Join(folder, "log")),
-	}
-	s.server.command, s.server.ping = s.serve, s.ping
+	s := &Postgres{Programs: programs, Fsync: "off", folder: folder, log: cmp.Or(log, filepath.Join(folder, "log"))}
+	s.Place, s.Command, s.Ping = p, s.serve, s.ping
 	if os.Getuid() == 0 {
 		account, err := user.Lookup("nobody")
 		if err != nil {
@@ -116,7 +114,7 @@ func (s *Postgres) run(ctx context.Context, name string, args ...string) error {
 	if err != nil {
 		return err
 	}
-	p, err := process.Start(s.place.Thread, c)
+	p, err := process.Start(s.Place.Thread, c)
 	if err != nil {
 		return fmt.Errorf("servers: %w", err)
 	}
@@ -138,7 +136,7 @@ func (s *Postgres) Init(ctx context.Context) error {
 	if err := os.WriteFile(filepath.Join(s.data(), "pg_hba.conf"), []byte(who), 0o600); err != nil {
 		return fmt.Errorf("servers: %w", err)
 	}
-	return s.startSomewhere(ctx)
+	return s.StartSomewhere(ctx)
 }
 
 // Copy makes it a standby of another server, and starts it somewhere.
@@ -148,7 +146,7 @@ func (s *Postgres) Copy(ctx context.Context, of *Postgres) error {
 	if err != nil {
 		return err
 	}
-	if err := s.startSomewhere(ctx); err != nil {
+	if err := s.StartSomewhere(ctx); err != nil {
 		return err
 	}
 	of.Standby = s
@@ -156,8 +154,8 @@ func (s *Postgres) Copy(ctx context.Context, of *Postgres) error {
 }
 
 // serve is the server itself.
-func (s *Postgres) serve() (process.Command, error) {
-	host, port, err := net.SplitHostPort(s.address)
+func (s *Postgres) serve(address string) (process.Command, error) {
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return process.Command{}, err
 	}
@@ -181,7 +179,7 @@ func (s *Postgres) Connect(ctx context.Context, role, database string) (*pgx.Con
 	if err != nil {
 		return nil, err
 	}
-	c.DialFunc = s.place.Dial
+	c.DialFunc = s.Place.Dial
 	return pgx.ConnectConfig(ctx, c)
 }
 
@@ -227,6 +225,6 @@ func (s *Postgres) Pool(ctx context.Context, role, database string) (*pgxpool.Po
 	if err != nil {
 		return nil, err
 	}
-	c.ConnConfig.DialFunc = s.place.Dial
+	c.ConnConfig.DialFunc = s.Place.Dial
 	return pgxpool.NewWithConfig(ctx, c)
 }
