@@ -153,22 +153,36 @@ func TestErrors_SayWhatIsCertain(t *testing.T) {
 	assert.False(t, errors.Is(err, lease.ErrRefused) || errors.Is(err, lease.ErrConflict), "nobody knows: %v", err)
 }
 
+// newUsers makes users, each with a role of its own.
+func newUsers(t *testing.T, admin *clientv3.Client, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		_, err := admin.UserAdd(t.Context(), name, "secret")
+		require.NoError(t, err)
+		_, err = admin.RoleAdd(t.Context(), name)
+		require.NoError(t, err)
+		_, err = admin.UserGrantRole(t.Context(), name, name)
+		require.NoError(t, err)
+	}
+}
+
+// login returns a client of one of them.
+func login(url, user string) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{
+		Endpoints: []string{url}, Username: user, Password: "secret", Logger: zap.NewNop(),
+		DialKeepAliveTime: time.Second, DialKeepAliveTimeout: time.Second,
+	})
+}
+
 // A user without the right to the key is refused, at once and for certain.
 func TestRights(t *testing.T) {
 	c := newCluster(t, 1)
 	key, admin := newKey(t), c.client(t)
 	defer admin.Close()
-	for _, name := range []string{"root", "guest"} {
-		_, err := admin.UserAdd(t.Context(), name, "secret")
-		require.NoError(t, err)
-	}
-	_, err := admin.RoleAdd(t.Context(), "root")
+	newUsers(t, admin, "root", "guest")
+	_, err := admin.AuthEnable(t.Context())
 	require.NoError(t, err)
-	_, err = admin.UserGrantRole(t.Context(), "root", "root")
-	require.NoError(t, err)
-	_, err = admin.AuthEnable(t.Context())
-	require.NoError(t, err)
-	guest, err := clientv3.New(clientv3.Config{Endpoints: []string{c.members[0].client}, Username: "guest", Password: "secret", Logger: zap.NewNop()})
+	guest, err := login(c.members[0].client, "guest")
 	require.NoError(t, err)
 	defer guest.Close()
 	s, err := etcd.New(guest, key)
@@ -192,14 +206,7 @@ func TestPreflight(t *testing.T) {
 	require.Empty(t, got.Kvs)
 	require.EqualValues(t, 1, got.Header.Revision, "nothing was written")
 
-	for _, user := range []string{"root", "reader"} {
-		_, err := admin.UserAdd(t.Context(), user, "secret")
-		require.NoError(t, err)
-		_, err = admin.RoleAdd(t.Context(), user)
-		require.NoError(t, err)
-		_, err = admin.UserGrantRole(t.Context(), user, user)
-		require.NoError(t, err)
-	}
+	newUsers(t, admin, "root", "reader")
 	_, err = admin.RoleGrantPermission(t.Context(), "reader", key, "", clientv3.PermissionType(clientv3.PermRead))
 	require.NoError(t, err)
 	require.NoError(t, fill(t.Context(), admin))
@@ -207,8 +214,7 @@ func TestPreflight(t *testing.T) {
 	require.NoError(t, empty(t.Context(), admin, strings.TrimPrefix(c.members[0].client, "http://")))
 	_, err = admin.AuthEnable(t.Context())
 	require.NoError(t, err)
-	cfg := clientv3.Config{Endpoints: []string{c.members[0].client}, Username: "reader", Password: "secret", Logger: zap.NewNop()}
-	reader, err := clientv3.New(cfg)
+	reader, err := login(c.members[0].client, "reader")
 	require.NoError(t, err)
 	defer func() { _ = reader.Close() }()
 	s, err := etcd.New(reader, key)

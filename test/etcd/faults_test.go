@@ -5,12 +5,10 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/etcd"
@@ -22,22 +20,9 @@ func TestFaultMatrix(t *testing.T) {
 	c := newCluster(t, 1, "--quota-backend-bytes=16777216")
 	address := strings.TrimPrefix(c.members[0].client, "http://")
 	const prefix = "/serf-sbr/"
-	login := func(at, user string) (*clientv3.Client, error) {
-		return clientv3.New(clientv3.Config{
-			Endpoints: []string{"http://" + at}, Username: user, Password: "secret", Logger: zap.NewNop(),
-			DialKeepAliveTime: time.Second, DialKeepAliveTimeout: time.Second,
-		})
-	}
 	admin := c.client(t)
 	defer func() { _ = admin.Close() }()
-	for _, user := range []string{"root", "sbr"} {
-		_, err := admin.UserAdd(t.Context(), user, "secret")
-		require.NoError(t, err)
-		_, err = admin.RoleAdd(t.Context(), user)
-		require.NoError(t, err)
-		_, err = admin.UserGrantRole(t.Context(), user, user)
-		require.NoError(t, err)
-	}
+	newUsers(t, admin, "root", "sbr")
 	allow := func(what clientv3.PermissionType) error {
 		_, err := admin.RoleGrantPermission(t.Context(), "sbr", prefix, clientv3.GetPrefixRangeEnd(prefix), what)
 		return err
@@ -46,7 +31,7 @@ func TestFaultMatrix(t *testing.T) {
 	_, err := admin.AuthEnable(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, admin.Close())
-	admin, err = login(address, "root")
+	admin, err = login(c.members[0].client, "root")
 	require.NoError(t, err)
 
 	faults.Matrix(t, &faults.Target{
@@ -57,7 +42,7 @@ func TestFaultMatrix(t *testing.T) {
 			if at == address {
 				user = "root"
 			}
-			client, err := login(at, user)
+			client, err := login("http://"+at, user)
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = client.Close() })
 			store, err := etcd.New(client, prefix+name)

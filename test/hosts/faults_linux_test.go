@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
+	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
 // staying is Fast for clusters in which an ended process stays ended.
@@ -108,25 +109,16 @@ func TestStore_CutOffFromSome(t *testing.T) {
 // The API server and etcd crash in the middle of the race and come back: one side wins in the end, whatever
 // the members were told before.
 func TestStore_CrashesInTheRace(t *testing.T) {
+	type api = kubetest.Cluster
 	for _, tc := range []struct {
 		name  string
 		mode  mode
-		hang  func(r *rig) error
-		crash func(r *rig)
-		back  func(ctx context.Context, r *rig) error
+		hang  func(*api) error
+		crash func(*api)
+		back  func(*api, context.Context) error
 	}{
-		{
-			"API server", besideModule,
-			func(r *rig) error { return r.api.PauseAPIServer() },
-			func(r *rig) { r.api.KillAPIServer() },
-			func(ctx context.Context, r *rig) error { return r.api.StartAPIServer(ctx) },
-		},
-		{
-			"etcd", ownNode,
-			func(r *rig) error { return r.api.PauseEtcd() },
-			func(r *rig) { r.api.KillEtcd() },
-			func(ctx context.Context, r *rig) error { return r.api.StartEtcd(ctx) },
-		},
+		{"API server", besideModule, (*api).PauseAPIServer, (*api).KillAPIServer, (*api).StartAPIServer},
+		{"etcd", ownNode, (*api).PauseEtcd, (*api).KillEtcd, (*api).StartEtcd},
 	} {
 		t.Run(tc.name+" "+tc.mode.name, func(t *testing.T) {
 			t.Parallel()
@@ -134,10 +126,10 @@ func TestStore_CrashesInTheRace(t *testing.T) {
 			sides := [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}}
 			require.NoError(t, r.lab.Partition(sides...))
 			require.NoError(t, r.waitState("suspended", time.Minute))
-			require.NoError(t, tc.hang(r)) // a race takes milliseconds: with a store that hangs it can be seen, and its requests are under way
+			require.NoError(t, tc.hang(r.api)) // a race takes milliseconds: with a store that hangs it can be seen, and its requests are under way
 			require.NoError(t, r.waitState("waiting-for-lease", time.Minute))
-			tc.crash(r)
-			require.NoError(t, tc.back(t.Context(), r))
+			tc.crash(r.api)
+			require.NoError(t, tc.back(r.api, t.Context()))
 			require.NoError(t, r.api.WaitReady(r.within(time.Minute)))
 			up := r.waitOneSide(resolveWithin)
 			// All may have given up meanwhile, for nobody knew; or all but one whose last try had an answer.
