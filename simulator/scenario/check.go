@@ -31,7 +31,7 @@ const none = "none"
 type checker struct {
 	strictyaml.Problems
 	s     *Scenario
-	names *names
+	names *Names
 }
 
 // problems reports everything that is wrong.
@@ -40,7 +40,7 @@ func (s *Scenario) problems() strictyaml.Problems {
 	if c.sizes(); len(c.Problems) > 0 {
 		return c.Problems // nothing of that size is looked at any closer
 	}
-	c.names = s.names()
+	c.names = s.Names()
 	c.cluster()
 	c.span("run-for", s.RunFor, true)
 	for i := range s.Steps {
@@ -118,7 +118,7 @@ func (c *checker) share(path string, x float64) {
 // nodes checks names. A zone must not be called like a node: where nodes are listed it stands for all in it.
 func (c *checker) nodes() {
 	first := make(map[string]int)
-	for i, node := range c.names.nodes[:c.names.start] {
+	for i, node := range c.names.Nodes[:c.names.Start] {
 		at := fmt.Sprintf("cluster.nodes[%d]", i)
 		c.name(at+".name", node.Name)
 		if j, twice := first[node.Name]; twice {
@@ -129,7 +129,7 @@ func (c *checker) nodes() {
 		if node.Zone != "" {
 			c.name(at+".zone", node.Zone)
 		}
-		if _, taken := c.names.index[node.Zone]; taken && node.Zone != "" {
+		if _, taken := c.names.Index[node.Zone]; taken && node.Zone != "" {
 			c.Add(at+".zone", "%q is the name of a member", node.Zone)
 		}
 	}

@@ -18,8 +18,8 @@ func (c *checker) expect(e *Expect) {
 			c.set(fmt.Sprintf("expect.survivors-one-of[%d]", i), &(*e.SurvivorsOneOf)[i])
 		}
 	}
-	if n := e.SurvivorCount; n != nil && (*n < 0 || *n > len(c.names.nodes)) {
-		c.Add("expect.survivor-count", "is %d: it must be 0 to %d, the number of members", *n, len(c.names.nodes))
+	if n := e.SurvivorCount; n != nil && (*n < 0 || *n > len(c.names.Nodes)) {
+		c.Add("expect.survivor-count", "is %d: it must be 0 to %d, the number of members", *n, len(c.names.Nodes))
 	}
 	if h := e.LeaseHolder; h != nil && *h != none {
 		c.member("expect.lease-holder", *h)

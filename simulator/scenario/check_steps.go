@@ -187,9 +187,9 @@ func (c *checker) list(path string, list []string, seen map[int]string) {
 			c.Add(at, "%v", err)
 			continue
 		}
-		for _, n := range c.names.expand([]string{name}) {
+		for _, n := range c.names.Expand([]string{name}) {
 			if before, twice := seen[n]; twice {
-				c.Add(at, "%s is already in %s", c.names.nodes[n].Name, before)
+				c.Add(at, "%s is already in %s", c.names.Nodes[n].Name, before)
 			} else {
 				seen[n] = path
 			}
@@ -270,7 +270,7 @@ func (c *checker) joins() {
 			continue
 		}
 		at := fmt.Sprintf("steps[%d].join", i)
-		if k, known := c.names.index[*j]; known && k < c.names.start {
+		if k, known := c.names.Index[*j]; known && k < c.names.Start {
 			c.Add(at, "%s is a member from the start; restart brings it back", *j)
 		} else if first, twice := joined[*j]; twice {
 			c.Add(at, "%s joins in steps[%d]; restart brings it back", *j, first)

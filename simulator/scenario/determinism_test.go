@@ -24,7 +24,7 @@ func pairs(all map[string]*Scenario) (runs []one) {
 	files := slices.Sorted(maps.Keys(all))
 	for seed := uint64(1); len(runs) < max(100, len(files)); seed++ {
 		for _, f := range files {
-			if seed == 1 || len(all[f].names().nodes) <= 50 {
+			if seed == 1 || len(all[f].Names().Nodes) <= 50 {
 				runs = append(runs, one{f, seed})
 			}
 		}
@@ -47,7 +47,7 @@ func TestDeterminism_SameSeedSameTrace(t *testing.T) {
 		for again := range 2 {
 			play := runs
 			if race.Enabled && again == 1 {
-				play = slices.DeleteFunc(slices.Clone(runs), func(r one) bool { return len(all[r.file].names().nodes) > 50 })
+				play = slices.DeleteFunc(slices.Clone(runs), func(r one) bool { return len(all[r.file].Names().Nodes) > 50 })
 			}
 			judge := Judge
 			if again == 1 {

@@ -1,14 +1,15 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
-	"time"
 )
 
-// unmet says which expectations are not met.
-func (s *Scenario) unmet(r *Result, p *player, after time.Duration, resolved bool) (failures []string) {
+// Unmet says which expectations a run has not met.
+func (s *Scenario) Unmet(r *Result) (failures []string) {
 	fail := func(format string, args ...any) { failures = append(failures, fmt.Sprintf(format, args...)) }
 	e := &s.Expect
 	if e.Survivors != nil && !same(*e.Survivors, r.Survivors) {
@@ -32,28 +33,16 @@ func (s *Scenario) unmet(r *Result, p *player, after time.Duration, resolved boo
 	}
 	switch d := e.ResolvedWithin; {
 	case d == nil:
-	case !resolved:
+	case !r.Measures.Settled:
 		fail("resolved-within: expected %v, not resolved at the end of the run", *d)
-	case after > *d:
-		fail("resolved-within: expected %v, it took %v", *d, after)
+	case r.Measures.Resolved > *d:
+		fail("resolved-within: expected %v, it took %v", *d, r.Measures.Resolved)
 	}
 	failures = append(failures, e.misplaced(r)...)
-	return append(failures, s.undecided(p)...)
-}
-
-// undecided says which members decided otherwise than expected.
-func (s *Scenario) undecided(p *player) (failures []string) {
-	for _, n := range p.nodes {
-		want, ok := s.Expect.Decisions[n.Name]
-		if !ok {
-			continue
-		}
-		found := "no decision"
-		if d, ok := n.Decision(); ok {
-			found = d.Kind.String()
-		}
-		if want = strings.ToLower(want); found != want && (found != "no decision" || want != none) {
-			failures = append(failures, fmt.Sprintf("decisions: %s: expected %s, found %s", n.Name, want, found))
+	for _, name := range slices.Sorted(maps.Keys(e.Decisions)) {
+		want, found := strings.ToLower(e.Decisions[name]), cmp.Or(r.Decisions[name], "no decision")
+		if found != want && (found != "no decision" || want != none) {
+			fail("decisions: %s: expected %s, found %s", name, want, found)
 		}
 	}
 	return failures
@@ -68,9 +57,4 @@ func list(names []string) string {
 	return fmt.Sprint(names)
 }
 
-func holder(name string) string {
-	if name == "" {
-		return none
-	}
-	return name
-}
+func holder(name string) string { return cmp.Or(name, none) }

@@ -138,7 +138,7 @@ func TestFormat_LibraryReadsBackToTheSameRun(t *testing.T) {
 	const quick = 20 // members; larger ones are only read back
 	for name, s := range library(t) {
 		text := sameAgain(t, s)
-		if s.names().start > quick {
+		if s.Names().Start > quick {
 			continue
 		}
 		again := parse(t, text)

@@ -12,8 +12,8 @@ const maxWatched = 64
 // watched are the nodes, by index, whose views are recorded; nil for all.
 func (s *Scenario) watched() []int {
 	const each = 3 // of a kind: the first two, which lead, and the last
-	names := s.names()
-	if len(names.nodes) <= maxWatched {
+	names := s.Names()
+	if len(names.Nodes) <= maxWatched {
 		return nil
 	}
 	var kinds []string // in order of their first node
@@ -38,10 +38,10 @@ func (s *Scenario) watched() []int {
 }
 
 // treatment says of each node, by index, what the steps do to it; equal texts mean equal treatment.
-func (s *Scenario) treatment(names *names) []string {
-	marks := make([]strings.Builder, len(names.nodes))
+func (s *Scenario) treatment(names *Names) []string {
+	marks := make([]strings.Builder, len(names.Nodes))
 	mark := func(what string, list ...string) {
-		for _, i := range names.expand(list) {
+		for _, i := range names.Expand(list) {
 			marks[i].WriteString(what)
 		}
 	}

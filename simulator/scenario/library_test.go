@@ -34,7 +34,7 @@ func library(t testing.TB) map[string]*Scenario {
 
 // small are the scenarios that are played many times over. Thousands of members have a test of their own, and
 // are played once here.
-func small(s *Scenario) bool { return len(s.names().nodes) <= 50 }
+func small(s *Scenario) bool { return len(s.Names().Nodes) <= 50 }
 
 func TestLibrary_EveryScenarioPasses(t *testing.T) {
 	for name, s := range library(t) {

@@ -7,12 +7,13 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 )
 
-// names knows the nodes and the zones of a scenario.
-type names struct {
-	// nodes are those of the start, then those that join, in the order of the file.
-	nodes []Node
-	start int
-	index map[string]int
+// Names are the nodes and the zones of a scenario.
+type Names struct {
+	// Nodes are the Start nodes of the start, then those that join, in the order of the file. Index is the
+	// place of each there, also under the names that it has later.
+	Nodes []Node
+	Start int
+	Index map[string]int
 	zones map[string][]int
 	// unknowns counts the names that were not found.
 	unknowns int
@@ -20,18 +21,19 @@ type names struct {
 
 // Members are the names of all members: those of the start, then those that join, in the order of the file.
 func (s *Scenario) Members() (all []string) {
-	for _, n := range s.names().nodes {
+	for _, n := range s.Names().Nodes {
 		all = append(all, n.Name)
 	}
 	return all
 }
 
-func (s *Scenario) names() *names {
-	n := &names{nodes: slices.Clone(s.Cluster.Nodes.All()), index: make(map[string]int), zones: make(map[string][]int)}
-	n.start = len(n.nodes)
-	for i, node := range n.nodes {
-		if _, twice := n.index[node.Name]; !twice {
-			n.index[node.Name] = i
+// Names reads them from the scenario.
+func (s *Scenario) Names() *Names {
+	n := &Names{Nodes: slices.Clone(s.Cluster.Nodes.All()), Index: make(map[string]int), zones: make(map[string][]int)}
+	n.Start = len(n.Nodes)
+	for i, node := range n.Nodes {
+		if _, twice := n.Index[node.Name]; !twice {
+			n.Index[node.Name] = i
 		}
 		if node.Zone != "" {
 			n.zones[node.Zone] = append(n.zones[node.Zone], i)
@@ -39,9 +41,9 @@ func (s *Scenario) names() *names {
 	}
 	for i := range s.Steps {
 		if j := s.Steps[i].Join; j != nil {
-			if _, known := n.index[*j]; !known {
-				n.index[*j] = len(n.nodes)
-				n.nodes = append(n.nodes, Node{Name: *j})
+			if _, known := n.Index[*j]; !known {
+				n.Index[*j] = len(n.Nodes)
+				n.Nodes = append(n.Nodes, Node{Name: *j})
 			}
 		}
 	}
@@ -49,9 +51,9 @@ func (s *Scenario) names() *names {
 	// with that node.
 	for i := range s.Steps {
 		if st := &s.Steps[i]; st.As != nil && st.Restart != nil {
-			if _, taken := n.index[*st.As]; !taken {
-				if at, known := n.index[*st.Restart]; known {
-					n.index[*st.As] = at
+			if _, taken := n.Index[*st.As]; !taken {
+				if at, known := n.Index[*st.Restart]; known {
+					n.Index[*st.As] = at
 				}
 			}
 		}
@@ -64,21 +66,21 @@ func (s *Scenario) names() *names {
 const suggestions = 20
 
 // unknown returns nil if name is that of a node, or of a zone where those are accepted.
-func (n *names) unknown(name string, zones bool) error {
-	if _, ok := n.index[name]; ok {
+func (n *Names) unknown(name string, zones bool) error {
+	if _, ok := n.Index[name]; ok {
 		return nil
 	}
 	if in, ok := n.zones[name]; ok {
 		if zones {
 			return nil
 		}
-		return fmt.Errorf("%s is a zone, and here stands one member, such as %s", name, n.nodes[in[0]].Name)
+		return fmt.Errorf("%s is a zone, and here stands one member, such as %s", name, n.Nodes[in[0]].Name)
 	}
 	if n.unknowns++; n.unknowns > suggestions {
 		return fmt.Errorf("no member is called %.40q", name)
 	}
-	known := make([]string, 0, len(n.nodes))
-	for _, node := range n.nodes {
+	known := make([]string, 0, len(n.Nodes))
+	for _, node := range n.Nodes {
 		known = append(known, node.Name)
 	}
 	for zone := range n.zones {
@@ -93,10 +95,10 @@ func (n *names) unknown(name string, zones bool) error {
 	return fmt.Errorf("no member is called %.40q", name)
 }
 
-// expand returns the nodes, by index, that a list of names and zones stands for.
-func (n *names) expand(list []string) (nodes []int) {
+// Expand returns the nodes, by index, that a list of names and zones stands for.
+func (n *Names) Expand(list []string) (nodes []int) {
 	for _, name := range list {
-		if i, ok := n.index[name]; ok {
+		if i, ok := n.Index[name]; ok {
 			nodes = append(nodes, i)
 		} else {
 			nodes = append(nodes, n.zones[name]...)

@@ -194,7 +194,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		require.NoError(t, s.Validate())
-		if s.names().start > 8 || len(s.Steps) > 20 || s.RunFor > 5*time.Minute {
+		if s.Names().Start > 8 || len(s.Steps) > 20 || s.RunFor > 5*time.Minute {
 			return
 		}
 		a, b := Judge(s, 1), Judge(s, 1)

@@ -49,7 +49,7 @@ type player struct {
 	w *world.World
 	// observed says what is noted of the run.
 	observed world.Options
-	names    *names
+	names    *Names
 	nodes    []*world.Node
 	// hurt is the step, counted from 1, whose store fault each node suffers.
 	hurt []int
@@ -67,7 +67,7 @@ func (ready *Prepared) player(seed uint64, observe func(*world.Options)) (*playe
 		return nil, err
 	}
 	p := &player{s: s, w: w, observed: o, names: ready.names}
-	for _, n := range p.names.nodes[p.names.start:] {
+	for _, n := range p.names.Nodes[p.names.Start:] {
 		node, err := s.Cluster.node(n)
 		if err != nil {
 			return nil, err
@@ -97,16 +97,16 @@ func (p *player) backUp(s *Scenario) {
 	}
 }
 
-func (p *player) node(name string) *world.Node { return p.nodes[p.names.index[name]] }
+func (p *player) node(name string) *world.Node { return p.nodes[p.names.Index[name]] }
 
 // step does what one step says; number tells it from others.
 func (p *player) step(number int, st *Step) {
-	w, index := p.w, p.names.index
+	w, index := p.w, p.names.Index
 	switch {
 	case st.Partition != nil:
 		groups := make([][]int, len(*st.Partition))
 		for i, g := range *st.Partition {
-			groups[i] = p.names.expand(g)
+			groups[i] = p.names.Expand(g)
 		}
 		w.Partition(groups...)
 	case st.Cut != nil:
@@ -130,9 +130,9 @@ func (p *player) step(number int, st *Step) {
 	case st.ForceLeave != nil:
 		var on []int
 		if st.On != nil {
-			on = p.names.expand(*st.On)
+			on = p.names.Expand(*st.On)
 		}
-		w.ForceLeave(p.names.expand(*st.ForceLeave), on)
+		w.ForceLeave(p.names.Expand(*st.ForceLeave), on)
 	case st.Down != nil:
 		p.node(*st.Down).DownBy(p.node(*st.By))
 	case st.Leave != nil:
@@ -160,8 +160,8 @@ func (p *player) link(st *Step) {
 	if ends == nil {
 		ends = st.LinkOneWay
 	}
-	for _, from := range p.names.expand((*ends)[:1]) {
-		for _, to := range p.names.expand((*ends)[1:]) {
+	for _, from := range p.names.Expand((*ends)[:1]) {
+		for _, to := range p.names.Expand((*ends)[1:]) {
 			switch both := st.Link != nil; {
 			case st.healsLink():
 				p.w.Mend(from, to, both)
@@ -193,7 +193,7 @@ func (p *player) change(st *Step, from, to int) {
 func (p *player) hurtStore(number int, st *Step, fault world.StoreFault) {
 	hit := make([]int, 0, len(p.nodes))
 	if st.Nodes != nil {
-		hit = p.names.expand(*st.Nodes)
+		hit = p.names.Expand(*st.Nodes)
 	} else {
 		for i := range p.nodes {
 			hit = append(hit, i)

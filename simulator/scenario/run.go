@@ -75,7 +75,7 @@ type (
 type Prepared struct {
 	s       *Scenario
 	options world.Options
-	names   *names
+	names   *Names
 }
 
 // Prepare fails with every problem of the scenario, one line each, when it does not validate.
@@ -87,7 +87,7 @@ func Prepare(s *Scenario) (*Prepared, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Prepared{s: s, options: o, names: s.names()}, nil
+	return &Prepared{s: s, options: o, names: s.Names()}, nil
 }
 
 // Run plays a scenario and records it. A scenario that does not validate fails with its problems, a run that
@@ -155,13 +155,13 @@ func (ready *Prepared) play(seed uint64, observe func(*world.Options)) Result {
 	}
 	var lines []string
 	r.Broken, lines = broken(w.FinishSafety())
-	r.Unmet = s.unmet(&r, played, after, resolved)
+	r.Measures = Measures{Nobody: len(r.Survivors) == 0, Resolved: after, Settled: resolved}
+	r.Unmet = s.Unmet(&r)
 	r.Failures = append(append(r.Failures, lines...), r.Unmet...)
 	_, r.Excepted = broken(w.Excepted())
 	r.Passed = len(r.Failures) == 0
 	r.TraceHash = w.Hash()
 	r.Coverage = played.observed.Coverage
-	r.Measures = Measures{Nobody: len(r.Survivors) == 0, Resolved: after, Settled: resolved}
 	if played.observed.Measure {
 		r.measured(w.Activity())
 	}

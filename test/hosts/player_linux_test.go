@@ -14,6 +14,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/config"
+	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 )
@@ -30,8 +31,8 @@ const (
 type player struct {
 	*rig
 	s     *scenario.Scenario
+	names *scenario.Names
 	top   *topology
-	zones map[string][]string
 	began time.Time
 	agend []entry
 	hurt  map[string]int // by node: the step, counted from 1, whose store fault it suffers
@@ -47,16 +48,13 @@ type entry struct {
 func play(t *testing.T, s *scenario.Scenario, m mode) []string {
 	t.Helper()
 	s = s.Drawn(1) // ranges are what the first seed makes of them
-	p := &player{s: s, top: newTopology(), zones: make(map[string][]string), hurt: make(map[string]int)}
+	p := &player{s: s, names: s.Names(), top: newTopology(), hurt: make(map[string]int)}
 	o := cluster.Options{Settings: settingsOf(t, s), Profile: strings.TrimPrefix(s.Cluster.Detection.Profile, "serf-"), Roles: make(map[string][]string)}
-	for _, n := range nodesOf(s) {
+	for _, n := range p.names.Nodes {
 		o.Roles[n.Name] = n.Roles
-		if n.Zone != "" {
-			p.zones[n.Zone] = append(p.zones[n.Zone], n.Name)
-		}
 		o.Hosts = append(o.Hosts, n.Name)
 	}
-	start := len(o.Hosts) - len(joining(s))
+	start := p.names.Start
 	o.Hosts, o.Later = o.Hosts[:start], o.Hosts[start:]
 	if s.Cluster.SplitBrainResolver.ActiveStrategy == "keep-oldest" {
 		o.Stagger = 1100 * time.Millisecond // ages are whole seconds
@@ -192,12 +190,8 @@ func (p *player) links() error { return p.lab.SetLinks(p.top.open(p.lab.Store().
 
 // expand returns the nodes that a list of names and zones stands for.
 func (p *player) expand(list []string) (names []string) {
-	for _, name := range list {
-		if zone, ok := p.zones[name]; ok {
-			names = append(names, zone...)
-		} else {
-			names = append(names, name)
-		}
+	for _, i := range p.names.Expand(list) {
+		names = append(names, p.names.Nodes[i].Name)
 	}
 	return names
 }
@@ -205,13 +199,9 @@ func (p *player) expand(list []string) (names []string) {
 // cutStore cuts nodes off from the store and arranges the end. A later fault of the same node outlives the
 // end of an earlier one.
 func (p *player) cutStore(number int, st *scenario.Step) error {
-	var hit []string
+	hit := p.s.Members()
 	if st.Nodes != nil {
 		hit = p.expand(*st.Nodes)
-	} else {
-		for _, n := range nodesOf(p.s) {
-			hit = append(hit, n.Name)
-		}
 	}
 	for _, name := range hit {
 		p.hurt[name] = number
@@ -249,30 +239,13 @@ func (p *player) wait() (failures []string) {
 // unmet says which expectations are not met now. Those about times and single decisions are left to the tiers
 // in virtual time.
 func (p *player) unmet() (failures []string) {
-	fail := func(format string, args ...any) { failures = append(failures, fmt.Sprintf(format, args...)) }
 	up, down, late := p.standing()
 	if late != "" {
-		fail("%s", late)
+		failures = append(failures, late)
 	}
-	e := &p.s.Expect
-	if e.Survivors != nil && !same(*e.Survivors, up) {
-		fail("survivors: expected %v, found %v", *e.Survivors, up)
-	}
-	if one := e.SurvivorsOneOf; one != nil && !slices.ContainsFunc(*one, func(x []string) bool { return same(x, up) }) {
-		fail("survivors: expected one of %v, found %v", *one, up)
-	}
-	if n := e.SurvivorCount; n != nil && *n != len(up) {
-		fail("survivors: expected %d, found %v", *n, up)
-	}
-	if e.Down != nil && !same(*e.Down, down) {
-		fail("down: expected %v, found %v", *e.Down, down)
-	}
-	if h := e.LeaseHolder; h != nil {
-		if found := p.holder(); *h != found {
-			fail("lease-holder: expected %s, found %s", *h, found)
-		}
-	}
-	return failures
+	file := *p.s
+	file.Expect.ResolvedWithin, file.Expect.Decisions = nil, nil
+	return append(failures, file.Unmet(&scenario.Result{Survivors: up, Down: down, LeaseHolder: p.holder()})...)
 }
 
 // standing are the nodes that run and were not downed, and the downed ones; late says who is still at it.
@@ -315,14 +288,13 @@ func (p *player) unresolved() string {
 	return ""
 }
 
-// holder is the name of the holder of the lease, or none.
+// holder is the name of the holder of the lease, empty for none.
 func (p *player) holder() string {
 	entries := p.Chain().Entries()
-	if len(entries) == 0 || entries[len(entries)-1].Holder == "" {
-		return "none"
+	if len(entries) == 0 {
+		return ""
 	}
-	name, _, _ := strings.Cut(entries[len(entries)-1].Holder, "#")
-	return name
+	return downing.NameOf(sbr.ID(entries[len(entries)-1].Holder))
 }
 
 // judge fails the test if a promise is broken.
@@ -334,9 +306,4 @@ func (p *player) judge() {
 		defer cancel()
 		require.NoError(p.t, p.TwoSides(ctx))
 	}
-}
-
-// same reports whether two lists hold the same names, in any order.
-func same(a, b []string) bool {
-	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }

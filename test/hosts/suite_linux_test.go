@@ -36,7 +36,7 @@ var sample = []string{
 
 // unplayable says why a file is not played on hosts; empty: it is.
 func unplayable(s *scenario.Scenario) string {
-	if n := len(nodesOf(s)); n > maxHosts {
+	if n := len(s.Members()); n > maxHosts {
 		return fmt.Sprintf("%d nodes; hosts are played up to %d", n, maxHosts)
 	}
 	if d := s.RunFor / speed; d > maxPlay {
@@ -87,24 +87,6 @@ var promisesOnly = map[string]string{
 	"holder-crashes":   "the crash is timed to the file's detection times",
 	"asymmetric":       "five members that miss the same one are enough to call that one unreachable; the model knows only pairs that miss each other",
 	"one-way-sides":    "rumours of the smaller side still reach the larger one, and either may win",
-}
-
-// nodesOf are the nodes of the start, then those that join, in the order of the file.
-func nodesOf(s *scenario.Scenario) []scenario.Node {
-	list := slices.Clone(s.Cluster.Nodes.List)
-	for i := range s.Cluster.Nodes.Count {
-		list = append(list, scenario.Node{Name: fmt.Sprintf("n%d", i+1)})
-	}
-	return append(list, joining(s)...)
-}
-
-func joining(s *scenario.Scenario) (list []scenario.Node) {
-	for i := range s.Steps {
-		if j := s.Steps[i].Join; j != nil {
-			list = append(list, scenario.Node{Name: *j})
-		}
-	}
-	return list
 }
 
 // library parses the scenario files, by name.

@@ -308,9 +308,8 @@ func (p *player) watchSlots() {
 	}
 }
 
-// places says where singletons run, and by the type of shards on which nodes they run and how many of them
-// run nowhere.
-func (p *player) places() (singletons map[string]string, shards map[string][]string, missing map[string]int) {
+// places says where singletons and shards run.
+func (p *player) places() (singletons []scenario.SingletonResult, shards []scenario.ShardsResult) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	on := func(name string) string {
@@ -321,23 +320,25 @@ func (p *player) places() (singletons map[string]string, shards map[string][]str
 				}
 			}
 		}
-		return "none"
+		return ""
 	}
-	singletons, shards, missing = make(map[string]string), make(map[string][]string), make(map[string]int)
 	for i := range p.s.Cluster.Singletons {
 		name := p.s.Cluster.Singletons[i].Name
-		singletons[name] = on(name)
+		singletons = append(singletons, scenario.SingletonResult{Name: name, On: on(name)})
 	}
 	for i := range p.s.Cluster.Shards {
 		x := &p.s.Cluster.Shards[i]
-		for k := range shardsOf(x) {
-			switch node := on(x.Type + "/" + strconv.Itoa(k)); {
-			case node == "none":
-				missing[x.Type]++
-			case !slices.Contains(shards[x.Type], node):
-				shards[x.Type] = append(shards[x.Type], node)
+		r := scenario.ShardsResult{Type: x.Type, Shards: shardsOf(x)}
+		for k := range r.Shards {
+			node := on(x.Type + "/" + strconv.Itoa(k))
+			if node != "" {
+				r.Running++
+			}
+			if node != "" && !slices.Contains(r.On, node) {
+				r.On = append(r.On, node)
 			}
 		}
+		shards = append(shards, r)
 	}
-	return singletons, shards, missing
+	return singletons, shards
 }

@@ -52,8 +52,8 @@ func playPartial(t *testing.T, shape, n, seeds int, rule string) (up, possible, 
 		if rule != "down" {
 			require.Empty(t, o.broken, "%s of %d, seed %d", partial.Shapes[shape].Name, n, seed)
 		}
-		up, possible = up+len(o.survivors), possible+can
-		if len(o.survivors) == 0 {
+		up, possible = up+len(o.Survivors), possible+can
+		if len(o.Survivors) == 0 {
 			nobody++
 		}
 	}
@@ -150,7 +150,7 @@ func playHour(t *testing.T, file string, restarts bool) (early, late hour) {
 		p.after(every, look)
 	})
 	require.NoError(t, o.err)
-	if o.resolved { // otherwise some are about to be decided about
+	if o.Measures.Settled { // otherwise some are about to be decided about
 		require.Empty(t, o.broken)
 	}
 	return early, hour{all.verdicts - early.verdicts, all.downs - early.downs, all.suspended - early.suspended}

@@ -36,9 +36,8 @@ type player struct {
 	net   *memnet.Network
 	store *leasetest.Memory
 	top   *topology
+	names *scenario.Names
 	nodes []*node
-	index map[string]int
-	zones map[string][]int
 
 	backups map[time.Duration]lease.Record // what the store held, for steps that restore it
 
@@ -63,18 +62,12 @@ type player struct {
 	leases   map[string]*leasetest.Memory // the records of their leases, by name
 }
 
-// outcome is what a run came to, in the words of scenario.Result.
+// outcome is what a run came to: its Result as far as it can be seen from outside of the providers, and the
+// promises that were broken.
 type outcome struct {
-	survivors, down []string
-	holder          string
-	resolved        bool
-	after           time.Duration
-	decisions       map[string]string
-	singletons      map[string]string   // on which node each runs, or none
-	shards          map[string][]string // on which nodes those of a type run
-	missing         map[string]int      // how many of a type run nowhere
-	broken          []string
-	err             error
+	scenario.Result
+	broken []string
+	err    error
 }
 
 // play runs a scenario in virtual time. Each of also may put something more on the agenda.
@@ -103,55 +96,25 @@ func newPlayer(ctx context.Context, s *scenario.Scenario, seed uint64) *player {
 	s = s.Drawn(seed) // the times that the model plays
 	n := &s.Cluster.Network
 	p := &player{
-		s: s, ctx: ctx, store: leasetest.NewMemory(), index: make(map[string]int), zones: make(map[string][]int),
+		s: s, ctx: ctx, store: leasetest.NewMemory(), names: s.Names(),
 		seen: make(map[sbr.ID]uint64), backups: make(map[time.Duration]lease.Record),
 		slots: make(map[string]*slot), leases: make(map[string]*leasetest.Memory),
 		rng: rand.New(rand.NewPCG(seed, 0x5e4f)),
 	}
 	p.promises.watch(p)
 	var names []string
-	for i, m := range members(s) {
+	for i, m := range p.names.Nodes {
 		n := &node{Node: m, index: i, addr: address(i + 1), view: p.store.View(m.Name)}
 		n.views = append(n.views, n.view)
 		n.suffer(n.view)
 		p.nodes, names = append(p.nodes, n), append(names, m.Name)
-		p.index[m.Name] = i
-		if m.Zone != "" {
-			p.zones[m.Zone] = append(p.zones[m.Zone], i)
-		}
 	}
 	p.top = newTopology(memnet.Config{Latency: n.Latency, Jitter: n.Jitter, Seed: seed}, names)
 	p.net = p.top.net
 	return p
 }
 
-// members are the nodes of the start, then those that join, in the order of the file.
-func members(s *scenario.Scenario) []scenario.Node {
-	list := slices.Clone(s.Cluster.Nodes.List)
-	for i := range s.Cluster.Nodes.Count {
-		list = append(list, scenario.Node{Name: fmt.Sprintf("n%d", i+1)})
-	}
-	for i := range s.Steps {
-		if j := s.Steps[i].Join; j != nil {
-			list = append(list, scenario.Node{Name: *j})
-		}
-	}
-	return list
-}
-
-// expand returns the nodes, by index, that a list of names and zones stands for.
-func (p *player) expand(list []string) (nodes []int) {
-	for _, name := range list {
-		if i, ok := p.index[name]; ok {
-			nodes = append(nodes, i)
-		} else {
-			nodes = append(nodes, p.zones[name]...)
-		}
-	}
-	return nodes
-}
-
-func (p *player) node(name string) *node { return p.nodes[p.index[name]] }
+func (p *player) node(name string) *node { return p.nodes[p.names.Index[name]] }
 
 func (p *player) draw(upTo time.Duration) time.Duration {
 	p.mu.Lock()
@@ -181,7 +144,7 @@ func (p *player) form() error {
 			return err
 		}
 	}
-	start := p.nodes[:len(p.nodes)-p.joins()]
+	start := p.nodes[:p.names.Start]
 	for _, n := range start {
 		proc := p.newProcess(n)
 		conf, err := proc.prepare()
@@ -208,15 +171,6 @@ func (p *player) form() error {
 	}
 	p.began = time.Now()
 	return p.top.lose(p.s.Cluster.Network.Loss)
-}
-
-func (p *player) joins() (n int) {
-	for i := range p.s.Steps {
-		if p.s.Steps[i].Join != nil {
-			n++
-		}
-	}
-	return n
 }
 
 // whole reports whether each of n nodes sees all as alive, in Serf and in its provider.

@@ -56,9 +56,9 @@ func TestLinks(t *testing.T) {
 			for seed := uint64(1); seed <= uint64(runs); seed++ {
 				o := play(t, s, seed)
 				require.NoError(t, o.err)
-				real[strings.Join(o.survivors, " ")]++
-				if o.resolved {
-					realTimes = append(realTimes, o.after)
+				real[strings.Join(o.Survivors, " ")]++
+				if o.Measures.Settled {
+					realTimes = append(realTimes, o.Measures.Resolved)
 				}
 			}
 			for seed := uint64(1); seed <= uint64(4*runs); seed++ {

@@ -44,7 +44,7 @@ var short = []string{"three-two", "halves", "lone-node", "one-way-cut", "restart
 
 // unplayable says why a file is not played here; empty: it is.
 func unplayable(s *scenario.Scenario) string {
-	if n := len(members(s)); n > maxNodes {
+	if n := len(s.Members()); n > maxNodes {
 		return fmt.Sprintf("%d nodes; real Serf is played up to %d", n, maxNodes)
 	}
 	if s.RunFor > maxTime {
@@ -57,7 +57,7 @@ func unplayable(s *scenario.Scenario) string {
 			ended[*st.Crash] = true
 		}
 		switch {
-		case st.Restart != nil && len(ended) == len(members(s)):
+		case st.Restart != nil && len(ended) == len(s.Members()):
 			return "what members remember after all of them have ended is in state folders, and nodes have none here"
 		case st.As != nil, st.State != nil:
 			return "what a state folder proves of a predecessor is the agent's business, and nodes have none here"
@@ -160,11 +160,7 @@ func TestScenarios(t *testing.T) {
 func compare(t *testing.T, name string, s *scenario.Scenario, seed uint64) row {
 	model := scenario.Judge(s, seed)
 	require.True(t, model.Passed, "the model itself: %v", model.Failures)
-	m := outcome{survivors: model.Survivors, down: model.Down, holder: model.LeaseHolder}
-	if d, err := time.ParseDuration(model.ResolvedAfter); err == nil {
-		m.resolved, m.after = true, d
-	}
-	r := row{file: name, model: m.String()}
+	r := row{file: name, model: (&outcome{Result: model}).String()}
 	why := unplayable(s)
 	if why == "" && len(model.Excepted) > 0 {
 		why = "it is the one schedule that S1 excepts, and what is checked here knows no exception"
@@ -201,7 +197,7 @@ func compare(t *testing.T, name string, s *scenario.Scenario, seed uint64) row {
 		t.Errorf("%s: %s", r.serf, r.why)
 	case why != "":
 		r.agree = "promises only: " + why
-	case same(o.survivors, m.survivors) && same(o.down, m.down):
+	case slices.Equal(o.Survivors, model.Survivors) && slices.Equal(o.Down, model.Down):
 		r.agree = "yes"
 	default:
 		r.agree = "yes, the file allows both"

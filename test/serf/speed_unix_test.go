@@ -5,6 +5,7 @@ package serf_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -95,7 +96,7 @@ func (p *player) whenResolved(survivors []string, f func()) {
 			up, names = append(up, n.proc), append(names, n.Name)
 		}
 	}
-	if same(names, survivors) && p.settled(up) {
+	if slices.Equal(names, survivors) && p.settled(up) {
 		f()
 		return
 	}

@@ -15,14 +15,14 @@ func (p *player) step(number int, st *scenario.Step) error {
 	case st.Partition != nil:
 		groups := make([][]int, len(*st.Partition))
 		for i, g := range *st.Partition {
-			groups[i] = p.expand(g)
+			groups[i] = p.names.Expand(g)
 		}
 		return p.top.partition(groups)
 	case st.Cut != nil:
-		a, b := p.index[(*st.Cut)[0]], p.index[(*st.Cut)[1]]
+		a, b := p.names.Index[(*st.Cut)[0]], p.names.Index[(*st.Cut)[1]]
 		return errors.Join(p.top.cutOneWay(a, b), p.top.cutOneWay(b, a))
 	case st.CutOneWay != nil:
-		return p.top.cutOneWay(p.index[(*st.CutOneWay)[0]], p.index[(*st.CutOneWay)[1]])
+		return p.top.cutOneWay(p.names.Index[(*st.CutOneWay)[0]], p.names.Index[(*st.CutOneWay)[1]])
 	case st.Link != nil, st.LinkOneWay != nil:
 		return p.link(st)
 	case st.Heal != nil:
@@ -68,8 +68,8 @@ func (p *player) link(st *scenario.Step) error {
 		ends = st.LinkOneWay
 	}
 	var errs []error
-	for _, a := range p.expand((*ends)[:1]) {
-		for _, b := range p.expand((*ends)[1:]) {
+	for _, a := range p.names.Expand((*ends)[:1]) {
+		for _, b := range p.names.Expand((*ends)[1:]) {
 			errs = append(errs, p.top.link(a, b, st.Loss, st.Latency))
 			if st.Link != nil {
 				errs = append(errs, p.top.link(b, a, st.Loss, st.Latency))
@@ -85,12 +85,12 @@ func (p *player) forceLeave(st *scenario.Step) {
 	on := p.nodes
 	if st.On != nil {
 		on = nil
-		for _, i := range p.expand(*st.On) {
+		for _, i := range p.names.Expand(*st.On) {
 			on = append(on, p.nodes[i])
 		}
 	}
 	names := make(map[string]bool)
-	for _, i := range p.expand(*st.ForceLeave) {
+	for _, i := range p.names.Expand(*st.ForceLeave) {
 		names[p.nodes[i].Name] = true
 	}
 	for _, n := range on {
@@ -180,7 +180,7 @@ func (p *player) hurtStore(number int, st *scenario.Step, fault func(*leasetest.
 	hit := p.nodes
 	if st.Nodes != nil {
 		hit = nil
-		for _, i := range p.expand(*st.Nodes) {
+		for _, i := range p.names.Expand(*st.Nodes) {
 			hit = append(hit, p.nodes[i])
 		}
 	}
