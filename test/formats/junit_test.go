@@ -36,7 +36,7 @@ func TestJUnit_OfTheProgram(t *testing.T) {
 	if testing.Short() {
 		seeds = "1-5"
 	}
-	report, err := exec.CommandContext(t.Context(), bin, "simulate", library, hostile, "--seeds", seeds, "-o", "junit").Output()
+	report, err := exec.CommandContext(t.Context(), bin, "simulate", "../../simulator/scenarios", hostile, "--seeds", seeds, "-o", "junit").Output()
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, 1, exit.ExitCode(), "%s", exit.Stderr)

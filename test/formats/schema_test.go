@@ -3,7 +3,6 @@ package formats
 import (
 	"bytes"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,23 +19,26 @@ import (
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
-// library is where the scenario files are.
-var library = filepath.Join("..", "..", "simulator", "scenarios")
-
-// contract has every action once.
-func contract(t testing.TB) []byte {
+// library returns the scenario files, and one that has every action once.
+func library(t *testing.T) (all [][]byte) {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("..", "..", "simulator", "scenario", "testdata", "contract.yaml"))
+	files, err := filepath.Glob(filepath.Join("..", "..", "simulator", "scenarios", "*.yaml"))
 	require.NoError(t, err)
-	return data
+	require.NotEmpty(t, files)
+	for _, file := range append(files, filepath.Join("..", "..", "simulator", "scenario", "testdata", "contract.yaml")) {
+		data, err := os.ReadFile(file)
+		require.NoError(t, err)
+		all = append(all, data)
+	}
+	return all
 }
 
-func compiledSchema(t testing.TB) *jsonschema.Schema {
+func compiledSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	return compiled(t, scenario.Schema())
 }
 
-func compiled(t testing.TB, schema []byte) *jsonschema.Schema {
+func compiled(t *testing.T, schema []byte) *jsonschema.Schema {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(schema))
 	require.NoError(t, err)
@@ -106,19 +108,6 @@ func TestConfigSchema(t *testing.T) {
 	}
 }
 
-func TestSchema_AcceptsTheLibrary(t *testing.T) {
-	s := compiledSchema(t)
-	require.NoError(t, schemaError(t, s, contract(t)))
-	files, err := filepath.Glob(filepath.Join(library, "*.yaml"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files)
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		require.NoError(t, err)
-		require.NoError(t, schemaError(t, s, data), file)
-	}
-}
-
 // What Parse refuses the schema refuses as well, wherever a schema can know.
 func TestSchema_RefusesWhatParseRefuses(t *testing.T) {
 	s := compiledSchema(t)
@@ -181,12 +170,10 @@ func TestSchema_CannotKnow(t *testing.T) {
 	}
 }
 
-// Whatever Parse accepts the schema accepts: files of the library with parts of each other, and with values
+// Whatever Parse accepts the schema accepts: files of the library, also with parts of each other, and with values
 // from everywhere.
 func TestSchema_AcceptsWhatParseAccepts(t *testing.T) {
 	s := compiledSchema(t)
-	files, err := filepath.Glob(filepath.Join(library, "*.yaml"))
-	require.NoError(t, err)
 	values := []string{"0", "0s", "-0s", "+3s", "1m30s", ".5s", "1.s", "infinite", "on", "off", "true", "'true'", "false", "5", "0.5", "'0.5'", "1e-1", "''", "none", "None",
 		"n1", "n2", "zone", "null", "~", "[]", "[n1]", "[n1, n2]", "[[n1], [n2]]", "[[], [n1]]", "{}", "down", "conflict", "{slow: 3s}", "{node: n1, rate: 2}",
 		"{after: 1s}", "serf-wan", "KEEP-oldest", "Down-All", "{n1: None}", "suspend", "2001-01-01", "native", "[{name: a}]", "[~]"}
@@ -199,14 +186,18 @@ func TestSchema_AcceptsWhatParseAccepts(t *testing.T) {
 	for _, v := range values {
 		pieces = append(pieces, read([]byte(v)))
 	}
-	docs := []*yaml.Node{read(contract(t))}
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		require.NoError(t, err)
+	var docs []*yaml.Node
+	for _, data := range library(t) {
+		require.NoError(t, schemaError(t, s, data), "%s", data)
 		docs = append(docs, read(data))
 	}
 	for _, once := range []string{ // what was found
 		"run-for: 60s\ncluster: {shards: [{type: orders, count: 3}]}\nexpect: {shards: {orders: }}",
+		"run-for: 60s\ncluster: {lease: {heartbeat-timeout: infinite}}\nsteps: [{at: 1s, crash: n1}]",
+		"run-for: 60s\ncluster: ~\nsteps: [{at: 1s, crash: ~, heal: on, partition: ~}]\nexpect: ~",
+		"run-for: 60s\ncluster: {nodes: 2}\nsteps: [{at: 1s, clock: {node: n1, rate: 0.01}}, {at: 2s, clock: {node: n2, rate: 100}}]",
+		"run-for: 1ns\ncluster: {detection: {after: 0s, spread: 0s, heal: 0s}, network: {latency: 0, jitter: 0, loss: 1}}\n" +
+			"steps: [{at: 0, crash: n1}]",
 	} {
 		_, err := scenario.Parse("x.yaml", []byte(once))
 		require.NoError(t, err, once)
@@ -296,35 +287,4 @@ func TestSchema_DurationsAreGos(t *testing.T) {
 		readable := err == nil || strings.Contains(err.Error(), "it must be at most") // which takes arithmetic
 		require.Equal(t, readable, s.Validate(doc) == nil, "%q: %v", text, err)
 	})
-}
-
-func FuzzSchema(f *testing.F) {
-	s := compiledSchema(f)
-	f.Add(contract(f))
-	for _, text := range slices.Sorted(maps.Values(fuzzSeeds(f))) {
-		f.Add([]byte(text))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		// Minus a part of a nanosecond is nothing to Go, and negative to a pattern.
-		if bytes.Contains(data, []byte("-0.")) || bytes.Contains(data, []byte("-.")) {
-			return
-		}
-		if _, err := scenario.Parse("x.yaml", data); err == nil {
-			require.NoError(t, schemaError(t, s, data))
-		}
-	})
-}
-
-// fuzzSeeds are the files of the library, by name.
-func fuzzSeeds(t testing.TB) map[string]string {
-	t.Helper()
-	files, err := filepath.Glob(filepath.Join(library, "*.yaml"))
-	require.NoError(t, err)
-	texts := make(map[string]string)
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		require.NoError(t, err)
-		texts[file] = string(data)
-	}
-	return texts
 }
