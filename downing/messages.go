@@ -116,7 +116,7 @@ func (e *engine) onMessage(q *query, m wire.Message) {
 	}
 	e.members.heard(m.From)
 	if m.Kind == wire.KindReport {
-		e.tracker.Reported(e.now(), m.From, m.Down, m.Up)
+		e.tracker.Reported(e.now(), m.From, m.Age(), m.Down, m.Up)
 		e.probeUrgent()
 		e.weighSoon()
 		return

@@ -254,20 +254,20 @@ func BenchmarkReport(b *testing.B) {
 				}
 			}
 			for _, id := range zones[1] {
-				tracker.Reported(now, id, zones[2], nil)
+				tracker.Reported(now, id, 0, zones[2], nil)
 			}
 			for _, id := range zones[2][1:] {
-				tracker.Reported(now, id, zones[1], nil)
+				tracker.Reported(now, id, 0, zones[1], nil)
 			}
 			weigh()
 			require.Positive(b, r.Suspects())
 			one, some := zones[2][0], zones[1][:len(zones[1])/2]
 			for b.Loop() {
 				now += time.Millisecond
-				tracker.Reported(now, one, some, nil)
+				tracker.Reported(now, one, 0, some, nil)
 				weigh()
 				b.StopTimer()
-				tracker.Reported(now, one, nil, some)
+				tracker.Reported(now, one, 0, nil, some)
 				weigh()
 				b.StartTimer()
 			}

@@ -51,7 +51,7 @@ type Kind string
 
 // The kinds of message.
 const (
-	// KindReport: From cannot reach Down, and reaches Up again.
+	// KindReport: From cannot reach Down, and reaches Up again. See Report.
 	KindReport Kind = "report"
 	// KindVerdict: the verdict Token, of which Up survive and Down are downed.
 	KindVerdict Kind = "verdict"
@@ -90,6 +90,18 @@ type Message struct {
 	Suspects []sbr.ID `json:"o,omitempty"`
 	Reason   string   `json:"r,omitempty"`
 }
+
+// Report returns what a member says of its links at an age, since it began. A cluster's gossip can deliver a report
+// long after those that followed it: a member that stood still passes on what it had received before.
+func Report(from sbr.ID, age time.Duration, bad, good []sbr.ID) Message {
+	return Message{Kind: KindReport, From: from, Token: uint64(age/time.Millisecond) + 1, Down: bad, Up: good}
+}
+
+// Age is that of a report's sender when it sent it; zero if it does not say.
+func (m *Message) Age() time.Duration { return time.Duration(min(m.Token, maxAge)) * time.Millisecond }
+
+// maxAge, in milliseconds, is more than any process runs.
+const maxAge = 1 << 40
 
 // Verdict returns the verdict that a KindVerdict message carries.
 func (m *Message) Verdict() sbr.Verdict {

@@ -73,8 +73,8 @@ func TestTracker_ObserversThatAreCutOffAreNotBelieved(t *testing.T) {
 			for _, id := range []sbr.ID{"b", "c", "d", "e"} {
 				tr.Add(id)
 			}
-			tr.Reported(0, "b", []sbr.ID{"e"}, nil)
-			tr.Reported(0, "c", []sbr.ID{"e"}, nil)
+			tr.Reported(0, "b", 0, []sbr.ID{"e"}, nil)
+			tr.Reported(0, "c", 0, []sbr.ID{"e"}, nil)
 			tc.cutOff(tr)
 			unreachable := make(map[sbr.ID]bool)
 			for _, c := range tr.Form(cfg.Interval, false).Changed {

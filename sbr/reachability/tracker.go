@@ -127,17 +127,18 @@ type Tracker struct {
 type peer struct {
 	id        sbr.ID
 	hash      uint64
-	failed    bool     // Serf calls it failed
-	misses    int      // probes failed in a row
-	agreed    bool     // by Serf or by enough observers
-	mutual    bool     // it and another one report each other
-	verdict   bool     // unreachable in this member's view, all sources together
-	told      bool     // this member has reported that it cannot reach it
-	downed    bool     // what it reports does not count any more
-	urgent    bool     // a probe that fails is repeated at once
-	observers []*peer  // the members that report it
-	reports   []report // what it reports; in a large cluster these are few of each
-	next      int      // the place of its next report; of use only while an opinion is formed
+	failed    bool          // Serf calls it failed
+	misses    int           // probes failed in a row
+	agreed    bool          // by Serf or by enough observers
+	mutual    bool          // it and another one report each other
+	verdict   bool          // unreachable in this member's view, all sources together
+	told      bool          // this member has reported that it cannot reach it
+	downed    bool          // what it reports does not count any more
+	urgent    bool          // a probe that fails is repeated at once
+	observers []*peer       // the members that report it
+	reports   []report      // what it reports; in a large cluster these are few of each
+	age       time.Duration // its age at its newest report
+	next      int           // the place of its next report; of use only while an opinion is formed
 }
 
 // report says that its observer cannot reach a subject. It counts until then unless it is repeated.
@@ -346,13 +347,14 @@ func (t *Tracker) Probed(id sbr.ID, ok bool) {
 	t.changed = t.changed || t.missed(p) != before
 }
 
-// Reported records what another observer said: it cannot reach the subjects in bad, and can reach those in
-// good.
-func (t *Tracker) Reported(now time.Duration, observer sbr.ID, bad, good []sbr.ID) {
+// Reported records what another observer said at an age: it cannot reach the subjects in bad, and can reach those in
+// good. What it said more than Interval before its newest report does not count any more; age 0 is not known.
+func (t *Tracker) Reported(now time.Duration, observer sbr.ID, age time.Duration, bad, good []sbr.ID) {
 	by := t.peers[observer]
-	if by == nil || by.downed {
+	if by == nil || by.downed || age > 0 && age+t.cfg.Interval < by.age {
 		return
 	}
+	by.age = max(by.age, age)
 	until := now + t.cfg.ReportTTL()
 	for _, id := range bad {
 		p := t.subject(id)

@@ -68,7 +68,7 @@ func (w *world) round() {
 		hearers := w.hearers(from)
 		for _, to := range w.ids {
 			if to != from && hearers[to] && !w.lost() {
-				w.trackers[to].Reported(w.now, from, bad, good)
+				w.trackers[to].Reported(w.now, from, 0, bad, good)
 				for _, at := range w.trackers[to].Urgent() {
 					w.trackers[to].Probed(at, w.linked(to, at))
 				}
@@ -334,7 +334,7 @@ func TestTracker_WhatSerfSaysCounts(t *testing.T) {
 	tr.SetFailed("b", false)
 	require.Equal(t, []sbr.Reachability{{ID: "b"}}, tr.Form(3, false).Changed)
 	tr.Add("c")
-	tr.Reported(3, "c", []sbr.ID{"b"}, nil) // the other members have probes
+	tr.Reported(3, "c", 0, []sbr.ID{"b"}, nil) // the other members have probes
 	require.Empty(t, tr.Form(3, false).Changed)
 	tr.Remove("b")
 	tr.Remove("b")
@@ -347,14 +347,39 @@ func TestTracker_ReportsExpireAndStrangersAreNotHeard(t *testing.T) {
 	for _, id := range []sbr.ID{"b", "c"} {
 		tr.Add(id)
 	}
-	tr.Reported(0, "stranger", []sbr.ID{"b"}, nil)
+	tr.Reported(0, "stranger", 0, []sbr.ID{"b"}, nil)
 	require.Empty(t, tr.Form(0, false).Reports)
-	tr.Reported(0, "c", []sbr.ID{"b", "stranger"}, nil)
+	tr.Reported(0, "c", 0, []sbr.ID{"b", "stranger"}, nil)
 	require.Equal(t, []sbr.Report{{Observer: "c", Subject: "b"}}, tr.Form(1, false).Reports)
 	require.Empty(t, tr.Form(cfg.ReportTTL(), false).Reports)
-	tr.Reported(0, "c", []sbr.ID{"b"}, nil)
-	tr.Reported(1, "c", nil, []sbr.ID{"b"})
+	tr.Reported(0, "c", 0, []sbr.ID{"b"}, nil)
+	tr.Reported(1, "c", 0, nil, []sbr.ID{"b"})
 	require.Empty(t, tr.Form(2, false).Reports, "taken back")
+}
+
+// A member that stood still passes on what it had received before: reports that were taken back long ago.
+func TestTracker_AReportFromBeforeIsNotHeard(t *testing.T) {
+	cfg := reachability.DefaultSettings()
+	for name, c := range map[string]struct {
+		age  time.Duration
+		want int
+	}{
+		"of long ago":                  {10*time.Second - 1, 0},
+		"it was overtaken on its way":  {10 * time.Second, 1},
+		"newer":                        {20 * time.Second, 1},
+		"of a version without the age": {0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tr := reachability.New(cfg, "a")
+			for _, id := range []sbr.ID{"b", "c"} {
+				tr.Add(id)
+			}
+			tr.Reported(0, "c", time.Second, []sbr.ID{"b"}, nil)
+			tr.Reported(0, "c", 10*time.Second+cfg.Interval, nil, []sbr.ID{"b"})
+			tr.Reported(1, "c", c.age, []sbr.ID{"b"}, nil)
+			require.Len(t, tr.Form(2, false).Reports, c.want)
+		})
+	}
 }
 
 func TestSettings_EveryProblemAtOnce(t *testing.T) {
@@ -405,13 +430,13 @@ func TestTracker_ReportsAboutAMemberThatIsGoneCountNoLonger(t *testing.T) {
 	for _, id := range ids {
 		tr.Add(id)
 	}
-	tr.Reported(0, "silent", []sbr.ID{"gone"}, nil)
+	tr.Reported(0, "silent", 0, []sbr.ID{"gone"}, nil)
 	tr.Remove("gone")
 	for range cfg.TriesAmong(len(ids)) {
 		tr.Probed("silent", false)
 	}
 	for _, id := range ids[2:] {
-		tr.Reported(0, id, []sbr.ID{"silent"}, nil)
+		tr.Reported(0, id, 0, []sbr.ID{"silent"}, nil)
 	}
 	o := tr.Form(1, true)
 	require.Len(t, o.Reports, 31)

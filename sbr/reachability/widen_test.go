@@ -24,7 +24,7 @@ func TestTracker_LooksForWhoeverReportsIt(t *testing.T) {
 	noticed := false
 	for round := range 10 {
 		now := time.Duration(round) * time.Second
-		tr.Reported(now, far, []sbr.ID{"self"}, nil)
+		tr.Reported(now, far, 0, []sbr.ID{"self"}, nil)
 		for _, id := range tr.Probes() {
 			tr.Probed(id, id != far)
 		}

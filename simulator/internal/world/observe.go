@@ -31,7 +31,7 @@ func (p *process) observe(refresh bool) {
 		p.plan()
 	}
 	if len(o.Bad)+len(o.Good) > 0 {
-		p.report(wire.Message{Kind: wire.KindReport, From: p.id, Down: o.Bad, Up: o.Good})
+		p.report(wire.Report(p.id, p.clock(), o.Bad, o.Good))
 	}
 	p.arouse()
 }
@@ -74,7 +74,7 @@ type reporting struct {
 
 func (r *reporting) act() {
 	if p := r.to; p.stage == stageRunning && p.w.carries(r.from, p) {
-		p.tracker.Reported(p.clock(), r.from.id, r.m.Down, r.m.Up)
+		p.tracker.Reported(p.clock(), r.from.id, r.m.Age(), r.m.Down, r.m.Up)
 		p.probeUrgent()
 		p.observeSoon()
 	}
