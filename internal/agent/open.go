@@ -24,9 +24,9 @@ func (a *agent) configure(o *Options) (err error) {
 	if err := a.chooseLease(); err != nil {
 		return Problem{err}
 	}
-	signal := a.hookOptions() // the commands are files: they are looked for later
-	signal.OnSuspend, signal.OnResume, signal.OnDown = nil, nil, nil
-	if err := signal.Validate(); err != nil {
+	// The commands are files: they are looked for later.
+	signal := config.Hooks{PIDFile: a.file.Hooks.PIDFile, Signal: a.file.Hooks.Signal}
+	if _, err := hook.New(&signal, a.log); err != nil {
 		return Problem{err}
 	}
 	dir, err := stateDir()
@@ -50,13 +50,6 @@ func (a *agent) configure(o *Options) (err error) {
 	return nil
 }
 
-func (a *agent) hookOptions() hook.Options {
-	h := &a.file.Hooks
-	return hook.Options{
-		OnSuspend: h.OnSuspend, OnResume: h.OnResume, OnDown: h.OnDown, Timeout: h.Timeout, PIDFile: h.PIDFile, Signal: h.Signal, Log: a.log,
-	}
-}
-
 // open makes everything ready that needs no other member.
 func (a *agent) open(ctx context.Context) error {
 	then := "entering the cluster"
@@ -71,7 +64,7 @@ func (a *agent) open(ctx context.Context) error {
 			a.remembers = true
 		}
 		if a.hooks == nil {
-			if a.hooks, err = hook.New(a.hookOptions()); err != nil {
+			if a.hooks, err = hook.New(&a.file.Hooks, a.log); err != nil {
 				return err
 			}
 			a.follow()

@@ -20,7 +20,7 @@ type File struct {
 	Lease              Lease              `yaml:"lease"`
 	Serf               Serf               `yaml:"serf"`
 	HTTP               HTTP               `yaml:"http"`
-	Hooks              hooks              `yaml:"hooks"`
+	Hooks              Hooks              `yaml:"hooks"`
 	Singleton          singletons         `yaml:"singleton"`
 
 	name       string // of the input, for errors
@@ -163,7 +163,8 @@ type HTTP struct {
 	TokenFile   string `yaml:"token-file,omitempty"`
 }
 
-type hooks struct {
+// Hooks are the programs of an operator that are told what becomes of this member (package hook).
+type Hooks struct {
 	OnSuspend []string      `yaml:"on-suspend"`
 	OnResume  []string      `yaml:"on-resume"`
 	OnDown    []string      `yaml:"on-down"`
@@ -244,7 +245,7 @@ func Default() File {
 		SplitBrainResolver: DefaultSplitBrainResolver(),
 		Serf:               Serf{Profile: "lan", RPCTimeout: 15 * time.Second, Probe: ":7947", LeaveOnTerminate: true},
 		HTTP:               HTTP{Listen: "127.0.0.1:7380"},
-		Hooks:              hooks{Timeout: 10 * time.Second, Grace: 15 * time.Second, Signal: "SIGTERM"},
+		Hooks:              Hooks{Timeout: 10 * time.Second, Grace: 15 * time.Second, Signal: "SIGTERM"},
 		Singleton: singletons{
 			LeaseRetryInterval: d.LeaseRetryInterval, HandOverRetryInterval: d.HandOverRetryInterval, NumberOfRetries: d.NumberOfRetries,
 		},

@@ -314,7 +314,7 @@ func (c *checker) http(h *HTTP) {
 	}
 }
 
-func (c *checker) hooks(h *hooks) {
+func (c *checker) hooks(h *Hooks) {
 	c.hook("hooks.on-suspend", h.OnSuspend)
 	c.hook("hooks.on-resume", h.OnResume)
 	c.hook("hooks.on-down", h.OnDown)

@@ -19,10 +19,10 @@
 //
 // # Guarantees
 //
-//   - Nothing here holds up the downing: Suspended and Resumed return at once, Down within Options.Timeout,
+//   - Nothing here holds up the downing: Suspended and Resumed return at once, Down within hooks.timeout,
 //     Close within a few seconds; whatever the commands, their children, the file system or the reader of the
 //     log do.
-//   - A run that lasts Options.Timeout gets SIGTERM, and a second later SIGKILL, both with all processes of
+//   - A run that lasts hooks.timeout gets SIGTERM, and a second later SIGKILL, both with all processes of
 //     its group. (Where there are no process groups, the command alone is killed.)
 //   - on-suspend and on-resume run one at a time, in order. While one runs only the newest waiting change is
 //     kept: suspend, resume, suspend behind a slow command become one suspend. So a command may run twice in

@@ -3,6 +3,7 @@ package hook
 import (
 	"cmp"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,7 +29,7 @@ func TestFacts_EnvironmentAndInput(t *testing.T) {
 	t.Setenv("SBR_REASON", "of another time")
 	t.Setenv("OF_THE_AGENT", "kept")
 	dir := t.TempDir()
-	r, _ := start(t, Options{OnDown: append(script(t, `cat >"$1/input"; env | grep -e ^SBR_ -e ^OF_ | LC_ALL=C sort >"$1/env"; echo "$@" >"$1/args"`), dir, "a b", "$HOME;")})
+	r, _ := start(t, hooks{OnDown: append(script(t, `cat >"$1/input"; env | grep -e ^SBR_ -e ^OF_ | LC_ALL=C sort >"$1/env"; echo "$@" >"$1/args"`), dir, "a b", "$HOME;")})
 	r.Down(t.Context(), facts)
 	require.Equal(t, `OF_THE_AGENT=kept
 SBR_AT=2026-11-21T16:10:33.5Z
@@ -61,7 +62,7 @@ func TestFacts_NoTextKeepsTheCommandFromRunning(t *testing.T) {
 		"line breaks":                  "a\nSBR_EVENT=resume\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, j := start(t, Options{OnDown: script(t, `[ "$SBR_EVENT" = down ] && [ "$(env | grep -c ^SBR_)" = 10 ]`)})
+			r, j := start(t, hooks{OnDown: script(t, `[ "$SBR_EVENT" = down ] && [ "$(env | grep -c ^SBR_)" = 10 ]`)})
 			f := facts
 			f.Reason = reason
 			r.Down(t.Context(), f)
@@ -93,7 +94,7 @@ func TestRun_EveryEnd(t *testing.T) {
 			if tc.timeout == 0 {
 				timeout = waitMost
 			}
-			r, j := start(t, Options{OnDown: script(t, tc.script), Timeout: timeout})
+			r, j := start(t, hooks{OnDown: script(t, tc.script), Timeout: timeout})
 			f := facts
 			f.Reason = strings.Repeat("x", 300_000) // more than a pipe holds
 			within(t, waitMost, func() { r.Down(t.Context(), f) })
@@ -117,7 +118,7 @@ func TestRun_EveryEnd(t *testing.T) {
 // A command that ends in order when it is told to says how.
 func TestRun_EndsInOrder(t *testing.T) {
 	begun := filepath.Join(t.TempDir(), "begun")
-	r, j := start(t, Options{OnSuspend: append(script(t, `trap 'exit 7' TERM; echo begun >"$1"; while :; do sleep 0.01; done`), begun)})
+	r, j := start(t, hooks{OnSuspend: append(script(t, `trap 'exit 7' TERM; echo begun >"$1"; while :; do sleep 0.01; done`), begun)})
 	r.Suspended(facts)
 	appears(t, begun)
 	r.Close()
@@ -140,7 +141,7 @@ func TestRun_TheFileChanged(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			command := script(t, "exit 0")
-			r, j := start(t, Options{OnSuspend: command, OnDown: command})
+			r, j := start(t, hooks{OnSuspend: command, OnDown: command})
 			require.NoError(t, tc.change(command[0]))
 			r.Down(t.Context(), facts)
 			require.Contains(t, j.one(t, "sbr: hook failed")["problem"], tc.says)
@@ -152,7 +153,7 @@ func TestRun_TheFileChanged(t *testing.T) {
 // output.
 func TestRun_ChildrenAreEnded(t *testing.T) {
 	dir := t.TempDir()
-	r, _ := start(t, Options{OnDown: append(script(t, `
+	r, _ := start(t, hooks{OnDown: append(script(t, `
 		sh -c 'trap "" TERM; echo $$ >"$0/pid"; while :; do sleep 0.01; done' "$1" >/dev/null 2>&1 &
 		exec sleep 1000`), dir)})
 	ctx, cancel := contextThatEnds(t, func() { appears(t, filepath.Join(dir, "pid")) })
@@ -166,7 +167,7 @@ func TestRun_ChildrenAreEnded(t *testing.T) {
 // A child that is cleaning up after SIGTERM gets its second, though the command itself is gone at once.
 func TestRun_ChildrenHaveASecond(t *testing.T) {
 	dir := t.TempDir()
-	r, _ := start(t, Options{OnDown: append(script(t, `
+	r, _ := start(t, hooks{OnDown: append(script(t, `
 		(trap 'sleep 0.3; echo done >"$1/cleaned"; exit' TERM; echo ready >"$1/ready"; while :; do sleep 0.01; done) >/dev/null 2>&1 &
 		exec sleep 1000`), dir)})
 	ctx, cancel := contextThatEnds(t, func() { appears(t, filepath.Join(dir, "ready")) })
@@ -180,7 +181,7 @@ func TestRun_ChildrenHaveASecond(t *testing.T) {
 // lives on.
 func TestRun_LeavesAProcessBehind(t *testing.T) {
 	dir := t.TempDir()
-	r, j := start(t, Options{OnDown: append(script(t, `sleep 1000 & echo $! >"$1/pid"; exit 0`), dir)})
+	r, j := start(t, hooks{OnDown: append(script(t, `sleep 1000 & echo $! >"$1/pid"; exit 0`), dir)})
 	within(t, waitMost, func() { r.Down(t.Context(), facts) })
 	pid, err := strconv.Atoi(strings.TrimSpace(appears(t, filepath.Join(dir, "pid"))))
 	require.NoError(t, err)
@@ -201,7 +202,7 @@ func TestRun_OutputIsBounded(t *testing.T) {
 		"many lines": fmt.Sprintf("yes line | head -c %d >&2", size),
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, j := start(t, Options{OnDown: script(t, command), Timeout: 5 * waitMost})
+			r, j := start(t, hooks{OnDown: script(t, command), Timeout: 5 * waitMost})
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			r.Down(t.Context(), facts)
@@ -222,7 +223,7 @@ func TestRun_OutputIsBounded(t *testing.T) {
 }
 
 func TestRun_OutputLineByLine(t *testing.T) {
-	r, j := start(t, Options{OnDown: script(t, `printf 'a\r\n\n'; printf 'b\377c' ; printf 'oops\nafter\n' >&2`)})
+	r, j := start(t, hooks{OnDown: script(t, `printf 'a\r\n\n'; printf 'b\377c' ; printf 'oops\nafter\n' >&2`)})
 	r.Down(t.Context(), facts)
 	var got []string
 	for _, line := range j.lines(t, "sbr: hook printed") {
@@ -239,7 +240,7 @@ func TestChanges_OneAtATimeAndTheNewestWins(t *testing.T) {
 		require.NoError(t, syscall.Mkfifo(gate+string(token), 0o600))
 	}
 	command := append(script(t, `echo "$SBR_EVENT $SBR_TOKEN begins" >>"$1"; read -r _ <"$2$SBR_TOKEN"; echo "$SBR_EVENT $SBR_TOKEN ends" >>"$1"`), log, gate)
-	r, j := start(t, Options{OnSuspend: command, OnResume: command})
+	r, j := start(t, hooks{OnSuspend: command, OnResume: command})
 	at := func(token uint64) Facts { f := facts; f.Token = token; return f }
 	open := func(token string) { require.NoError(t, os.WriteFile(gate+token, []byte("go\n"), 0)) } // waits until the command reads
 	r.Suspended(at(1))
@@ -262,7 +263,7 @@ func TestChanges_AnEventWithoutACommandCountsToo(t *testing.T) {
 	dir := t.TempDir()
 	log, gate := filepath.Join(dir, "log"), filepath.Join(dir, "gate")
 	require.NoError(t, syscall.Mkfifo(gate, 0o600))
-	r, j := start(t, Options{OnSuspend: append(script(t, `echo "$SBR_TOKEN" >>"$1"; read -r _ <"$2"`), log, gate)})
+	r, j := start(t, hooks{OnSuspend: append(script(t, `echo "$SBR_TOKEN" >>"$1"; read -r _ <"$2"`), log, gate)})
 	r.Suspended(Facts{Token: 1})
 	appears(t, log)
 	r.Suspended(Facts{Token: 2})
@@ -275,7 +276,7 @@ func TestChanges_AnEventWithoutACommandCountsToo(t *testing.T) {
 
 // A change that hangs holds up the next one for its limit, not longer.
 func TestChanges_HaveALimit(t *testing.T) {
-	r, j := start(t, Options{Timeout: 100 * time.Millisecond, OnSuspend: script(t, `exec sleep 1000`), OnResume: script(t, `exec sleep 1000`)})
+	r, j := start(t, hooks{Timeout: 100 * time.Millisecond, OnSuspend: script(t, `exec sleep 1000`), OnResume: script(t, `exec sleep 1000`)})
 	r.Suspended(facts)
 	j.one(t, "sbr: hook starts")
 	r.Resumed(facts)
@@ -292,7 +293,7 @@ func TestDown_EndsWhatRunsBefore(t *testing.T) {
 	dir := t.TempDir()
 	begun := filepath.Join(dir, "begun")
 	hang := append(script(t, `trap '' TERM; echo begun >>"$1"; while :; do sleep 0.01; done`), begun)
-	r, j := start(t, Options{OnSuspend: hang, OnResume: hang, OnDown: script(t, `exit 0`)})
+	r, j := start(t, hooks{OnSuspend: hang, OnResume: hang, OnDown: script(t, `exit 0`)})
 	r.Suspended(facts)
 	appears(t, begun)
 	r.Resumed(facts) // waits, and never runs
@@ -312,13 +313,13 @@ func TestDown_EndsWhatRunsBefore(t *testing.T) {
 // Down is bounded by the time-out and by its context, and by nothing that a command does.
 func TestDown_IsBounded(t *testing.T) {
 	t.Run("time-out", func(t *testing.T) {
-		r, _ := start(t, Options{Timeout: 50 * time.Millisecond, OnDown: script(t, `trap '' TERM; while :; do sleep 0.01; done`)})
+		r, _ := start(t, hooks{Timeout: 50 * time.Millisecond, OnDown: script(t, `trap '' TERM; while :; do sleep 0.01; done`)})
 		within(t, killAfter, func() { r.Down(t.Context(), facts) })
 		within(t, waitMost, r.Close)
 	})
 	t.Run("context", func(t *testing.T) {
 		begun := filepath.Join(t.TempDir(), "begun")
-		r, j := start(t, Options{OnDown: append(script(t, `echo begun >"$1"; exec sleep 1000`), begun)})
+		r, j := start(t, hooks{OnDown: append(script(t, `echo begun >"$1"; exec sleep 1000`), begun)})
 		ctx, cancel := contextThatEnds(t, func() { appears(t, begun) })
 		defer cancel()
 		within(t, waitMost, func() { r.Down(ctx, facts) })
@@ -326,7 +327,7 @@ func TestDown_IsBounded(t *testing.T) {
 	})
 	t.Run("close", func(t *testing.T) {
 		begun := filepath.Join(t.TempDir(), "begun")
-		r, j := start(t, Options{OnDown: append(script(t, `echo begun >"$1"; exec sleep 1000`), begun)})
+		r, j := start(t, hooks{OnDown: append(script(t, `echo begun >"$1"; exec sleep 1000`), begun)})
 		go func() {
 			appears(t, begun)
 			r.Close()
@@ -339,8 +340,8 @@ func TestDown_IsBounded(t *testing.T) {
 // A reader of the log that stands still holds up no one.
 func TestDown_LogStandsStill(t *testing.T) {
 	release := make(chan struct{})
-	o := Options{Timeout: 100 * time.Millisecond, OnSuspend: script(t, `exit 0`), OnDown: script(t, `exit 0`), PIDFile: "/absent", Signal: "SIGTERM", Log: stuck(release)}
-	r, err := New(o)
+	o := hooks{Timeout: 100 * time.Millisecond, OnSuspend: script(t, `exit 0`), OnDown: script(t, `exit 0`), PIDFile: "/absent", Signal: "SIGTERM"}
+	r, err := New(&o, stuck(release))
 	require.NoError(t, err)
 	within(t, waitMost, func() {
 		r.Suspended(facts)
@@ -357,18 +358,18 @@ func TestNew_ReportsEveryProblem(t *testing.T) {
 	plain := filepath.Join(dir, "plain")
 	require.NoError(t, os.WriteFile(plain, nil, 0o600))
 	t.Setenv("PATH", dir)
-	o := Options{OnSuspend: []string{"no-such-program"}, OnResume: []string{plain}, OnDown: []string{dir}, PIDFile: "p", Signal: "TERM"}
-	_, err := New(o)
+	o := hooks{OnSuspend: []string{"no-such-program"}, OnResume: []string{plain}, OnDown: []string{dir}, PIDFile: "p", Signal: "TERM"}
+	_, err := New(&o, slog.Default())
 	require.EqualError(t, err, `hooks.on-suspend: "no-such-program" is not in $PATH: give the whole path of an executable file
 hooks.on-resume: "`+plain+`" cannot be executed: it must be a file, with the right to execute it (chmod +x)
 hooks.on-down: "`+dir+`" cannot be executed: is a directory
 hooks.signal: "TERM" is unknown: use a name such as SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 or SIGKILL`)
-	o = Options{OnSuspend: []string{"/absent/program"}, OnResume: []string{""}, OnDown: []string{plain, "a\x00"}, Timeout: 1}
-	require.EqualError(t, o.Validate(), `hooks.on-suspend: "/absent/program" does not exist
-hooks.on-resume: the command is empty: name an executable file
-hooks.on-down: "a\x00": an argument cannot hold a zero byte`)
-	o = Options{Timeout: 1, Signal: "anything: it means nothing without a pid file"}
-	require.NoError(t, o.Validate())
+	o = hooks{OnSuspend: []string{"/absent/program"}, Timeout: 1}
+	_, err = New(&o, slog.Default())
+	require.EqualError(t, err, `hooks.on-suspend: "/absent/program" does not exist`)
+	o = hooks{Timeout: 1, Signal: "anything: it means nothing without a pid file"}
+	_, err = New(&o, slog.Default())
+	require.NoError(t, err)
 }
 
 // Runs leave no file open.
@@ -380,7 +381,7 @@ func TestRun_NoFileStaysOpen(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	require.NoError(t, os.WriteFile(file, []byte(strconv.Itoa(app.Process.Pid)), 0o600))
 	run := func() {
-		r, j := start(t, Options{Timeout: 20 * time.Millisecond, OnDown: script(t, `sleep 1000`), PIDFile: file, Signal: "SIGCONT"})
+		r, j := start(t, hooks{Timeout: 20 * time.Millisecond, OnDown: script(t, `sleep 1000`), PIDFile: file, Signal: "SIGCONT"})
 		r.Down(t.Context(), facts)
 		r.Close()
 		j.one(t, "sbr: signal sent")

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/serf-sbr/serf-sbr/internal/config"
 	"github.com/serf-sbr/serf-sbr/internal/logtest"
 )
 
@@ -20,6 +21,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // waitMost is how long a test waits for what must happen, on a machine that is busy.
 const waitMost = 20 * time.Second
+
+type hooks = config.Hooks
 
 // journal is a log that tests look into.
 type journal struct{ logtest.Log }
@@ -44,14 +47,13 @@ func (j *journal) one(t *testing.T, message string) map[string]any {
 }
 
 // start returns a Runner that logs into the journal and is closed at the end of the test.
-func start(t *testing.T, o Options) (*Runner, *journal) {
+func start(t *testing.T, o hooks) (*Runner, *journal) {
 	t.Helper()
 	j := &journal{}
-	o.Log = slog.New(slog.NewJSONHandler(j, nil))
 	if o.Timeout == 0 {
 		o.Timeout = waitMost
 	}
-	r, err := New(o)
+	r, err := New(&o, slog.New(slog.NewJSONHandler(j, nil)))
 	require.NoError(t, err)
 	t.Cleanup(r.Close)
 	return r, j

@@ -10,49 +10,30 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/config"
 )
 
-// Options are the settings of a Runner. Commands and PIDFile may stay empty.
-type Options struct {
-	// OnSuspend, OnResume and OnDown are commands with their arguments; no shell looks at them. Empty: none.
-	OnSuspend, OnResume, OnDown []string
-	// Timeout is how long each run may take. Must be positive.
-	Timeout time.Duration
-	// PIDFile is the path of a file that holds the pid of the process to signal when this member is down.
-	// Empty: none.
-	PIDFile string
-	// Signal is what it gets, by name. It means nothing without PIDFile.
-	Signal string
-	// Log takes what happens, and what the commands print. Nil: slog.Default().
-	Log *slog.Logger
-}
-
-// Validate reports all problems at once: a command that does not exist or cannot be executed, a signal that
-// nobody knows. The names are those of sbr.yaml.
-func (o Options) Validate() error {
-	_, _, err := o.resolve()
-	return err
-}
-
-// resolve also returns what the names stand for: commands with the paths of their files.
-func (o Options) resolve() (commands map[event][]string, sig os.Signal, err error) {
+// resolve returns what the names of sbr.yaml stand for: commands with the paths of their files, and the
+// signal.
+func resolve(h *config.Hooks) (commands map[event][]string, sig os.Signal, err error) {
 	var problems []error
 	commands = make(map[event][]string)
 	for _, c := range []struct {
 		event
 		command []string
-	}{{suspend, o.OnSuspend}, {resume, o.OnResume}, {down, o.OnDown}} {
+	}{{suspend, h.OnSuspend}, {resume, h.OnResume}, {down, h.OnDown}} {
 		if len(c.command) == 0 {
 			continue
 		}
-		path, err := executable(c.command)
+		path, err := executable(c.command[0])
 		if err != nil {
 			problems = append(problems, fmt.Errorf("hooks.on-%s: %w", c.event, err))
 		}
 		commands[c.event] = append([]string{path}, c.command[1:]...)
 	}
-	if o.PIDFile != "" {
-		if sig, err = signalNamed(o.Signal); err != nil {
+	if h.PIDFile != "" {
+		if sig, err = signalNamed(h.Signal); err != nil {
 			problems = append(problems, fmt.Errorf("hooks.signal: %w", err))
 		}
 	}
@@ -60,28 +41,20 @@ func (o Options) resolve() (commands map[event][]string, sig os.Signal, err erro
 }
 
 // executable finds the file of a command, so that a later change of the environment does not.
-func executable(command []string) (string, error) {
-	if strings.TrimSpace(command[0]) == "" {
-		return "", errors.New("the command is empty: name an executable file")
-	}
-	for _, arg := range command {
-		if strings.ContainsRune(arg, 0) {
-			return "", fmt.Errorf("%q: an argument cannot hold a zero byte", arg)
-		}
-	}
-	path, err := exec.LookPath(command[0])
+func executable(name string) (string, error) {
+	path, err := exec.LookPath(name)
 	switch {
 	case errors.Is(err, exec.ErrNotFound):
-		return "", fmt.Errorf("%q is not in $PATH: give the whole path of an executable file", command[0])
+		return "", fmt.Errorf("%q is not in $PATH: give the whole path of an executable file", name)
 	case errors.Is(err, os.ErrNotExist):
-		return "", fmt.Errorf("%q does not exist", command[0])
+		return "", fmt.Errorf("%q does not exist", name)
 	case errors.Is(err, os.ErrPermission):
-		return "", fmt.Errorf("%q cannot be executed: it must be a file, with the right to execute it (chmod +x)", command[0])
+		return "", fmt.Errorf("%q cannot be executed: it must be a file, with the right to execute it (chmod +x)", name)
 	case err != nil:
 		if e := new(exec.Error); errors.As(err, &e) {
 			err = e.Err // without the name, a second time
 		}
-		return "", fmt.Errorf("%q cannot be executed: %w", command[0], err)
+		return "", fmt.Errorf("%q cannot be executed: %w", name, err)
 	}
 	return path, nil
 }

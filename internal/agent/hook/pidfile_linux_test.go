@@ -22,7 +22,7 @@ func TestSignal_BesideOnDown(t *testing.T) {
 	defer app.Wait()
 	defer app.Process.Kill()
 	appears(t, file)
-	r, j := start(t, Options{PIDFile: file, Signal: "SIGUSR1", OnDown: append(script(t, `until [ -s "$1" ]; do sleep 0.01; done`), got)})
+	r, j := start(t, hooks{PIDFile: file, Signal: "SIGUSR1", OnDown: append(script(t, `until [ -s "$1" ]; do sleep 0.01; done`), got)})
 	r.Down(t.Context(), facts)
 	require.Equal(t, "USR1\n", appears(t, got))
 	line := j.one(t, "sbr: signal sent")
@@ -54,7 +54,7 @@ func TestSignal_Refuses(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "pid")
 			require.NoError(t, os.WriteFile(file, []byte(tc.text), 0o600))
 			// A signal that does no harm to whom it should not reach.
-			r, j := start(t, Options{PIDFile: file, Signal: "SIGCONT", OnDown: script(t, `exit 0`)})
+			r, j := start(t, hooks{PIDFile: file, Signal: "SIGCONT", OnDown: script(t, `exit 0`)})
 			r.Down(t.Context(), facts)
 			require.Contains(t, j.one(t, "sbr: no signal was sent")["problem"], tc.says)
 			j.one(t, "sbr: hook ended")
@@ -68,7 +68,7 @@ func TestSignal_NoSuchFile(t *testing.T) {
 		filepath.Join(dir, "absent"): "no such file or directory",
 		dir:                          "is a directory",
 	} {
-		r, j := start(t, Options{PIDFile: path, Signal: "SIGTERM"})
+		r, j := start(t, hooks{PIDFile: path, Signal: "SIGTERM"})
 		r.Down(t.Context(), facts)
 		require.Contains(t, j.one(t, "sbr: no signal was sent")["problem"], says)
 	}

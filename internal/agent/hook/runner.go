@@ -2,7 +2,6 @@ package hook
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/internal/config"
 	"github.com/serf-sbr/serf-sbr/internal/patience"
 	"github.com/serf-sbr/serf-sbr/internal/sleep"
 )
@@ -25,7 +25,7 @@ var (
 
 // Runner runs the commands. Its methods may be called from any goroutine.
 type Runner struct {
-	opt      Options
+	opt      *config.Hooks
 	log      *slog.Logger
 	commands map[event][]string
 	sig      os.Signal
@@ -50,13 +50,14 @@ type change struct {
 	instead int // how many earlier ones it stands for
 }
 
-// New returns a Runner, or the problems that Validate finds. At rest it has no goroutine.
-func New(o Options) (*Runner, error) {
-	commands, sig, err := o.resolve()
+// New returns a Runner, or every problem: a command that does not exist or cannot be executed, a signal that
+// nobody knows. At rest it has no goroutine. The log takes what happens, and what the commands print.
+func New(h *config.Hooks, log *slog.Logger) (*Runner, error) {
+	commands, sig, err := resolve(h)
 	if err != nil {
 		return nil, err
 	}
-	r := &Runner{opt: o, log: cmp.Or(o.Log, slog.Default()), commands: commands, sig: sig}
+	r := &Runner{opt: h, log: log, commands: commands, sig: sig}
 	r.all, r.endAll = context.WithCancelCause(context.Background())
 	r.changes, r.endChanges = context.WithCancelCause(r.all)
 	return r, nil
@@ -108,7 +109,7 @@ func (r *Runner) take() *change {
 }
 
 // Down runs on-down and signals the process of the pid file, at the same time. It returns when both are done,
-// at the latest after Options.Timeout or when ctx ends: then a run is being ended in the background, which
+// at the latest after hooks.timeout or when ctx ends: then a run is being ended in the background, which
 // Close waits for. Only the first call does anything. A ctx that has ended already leaves no time for the
 // command; the signal is sent all the same.
 func (r *Runner) Down(ctx context.Context, f Facts) {
