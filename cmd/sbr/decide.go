@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strconv"
@@ -228,25 +229,7 @@ const (
 
 // parseDecide decodes and checks the input. The error has every problem, each with its place.
 func parseDecide(name string, data []byte) (*decideInput, error) {
-	opts := strictyaml.Options{Name: name, MaxBytes: maxDecideInput}
-	in, err := decodeDecide(data, opts)
-	if err != nil {
-		return nil, err
-	}
-	problems := in.problems()
-	if len(problems) == 0 {
-		return in, nil
-	}
-	// Lines are wanted only now; for a large input they take more room than the input.
-	opts.Lines = make(map[string]int)
-	if _, err := decodeDecide(data, opts); err != nil {
-		return nil, err
-	}
-	return nil, problems.Locate(name, opts.Lines).Err()
-}
-
-func decodeDecide(data []byte, opts strictyaml.Options) (*decideInput, error) {
-	defaults := strategies.DefaultSettings()
+	defaults, lines := strategies.DefaultSettings(), make(map[string]int)
 	in := decideInput{Settings: decideSettings{
 		DownIfAlone:   defaults.KeepOldest.DownIfAlone,
 		MinorityDelay: defaults.LeaseMajority.AcquireLeaseDelayForMinority,
@@ -254,7 +237,11 @@ func decodeDecide(data []byte, opts strictyaml.Options) (*decideInput, error) {
 		Indirect:      string(defaults.LeaseMajority.IndirectlyConnected),
 		RefereeLimit:  defaults.KeepReferee.DownAllIfLessThanNodes,
 	}}
-	return &in, strictyaml.Decode(data, &in, opts)
+	err := strictyaml.Decode(data, &in, strictyaml.Options{Name: name, MaxBytes: maxDecideInput, Lines: lines})
+	if err != nil {
+		return nil, err
+	}
+	return &in, in.problems().Locate(name, lines).Err()
 }
 
 // problems are all things that decoding alone does not find.
@@ -376,10 +363,7 @@ func (in *decideInput) view() sbr.View {
 	unreachable := in.unreachable()
 	members := make([]sbr.Member, 0, len(in.Members))
 	for _, m := range in.Members {
-		status := sbr.Up
-		if m.Status != "" {
-			status, _ = sbr.ParseStatus(m.Status) // checked
-		}
+		status, _ := sbr.ParseStatus(cmp.Or(m.Status, sbr.Up.String())) // checked
 		born := int64(0)
 		if m.Age != nil {
 			born = *m.Age
@@ -388,11 +372,11 @@ func (in *decideInput) view() sbr.View {
 			ID: sbr.ID(m.Name), Name: m.Name, Addr: m.Addr, Roles: m.Roles, Born: born, Status: status, Unreachable: unreachable[m.Name],
 		})
 	}
-	reports := make([]sbr.Report, 0, len(in.Reachability))
+	var reports []sbr.Report
 	for _, r := range in.Reachability {
 		reports = append(reports, sbr.Report{Observer: sbr.ID(r.Observer), Subject: sbr.ID(r.Subject)})
 	}
-	seenBy := make([]sbr.ID, 0, len(in.SeenBy))
+	var seenBy []sbr.ID
 	for _, name := range in.SeenBy {
 		seenBy = append(seenBy, sbr.ID(name))
 	}
@@ -402,15 +386,16 @@ func (in *decideInput) view() sbr.View {
 // unreachable is the list, or the subjects of reachability where it is absent. Self is never in it: what
 // others say of it makes it indirectly connected, not unreachable to itself.
 func (in *decideInput) unreachable() map[string]bool {
-	set := make(map[string]bool)
-	if in.Unreachable != nil {
-		for _, name := range *in.Unreachable {
-			set[name] = name != in.Self
-		}
-		return set
-	}
+	var names []string
 	for _, r := range in.Reachability {
-		set[r.Subject] = r.Subject != in.Self
+		names = append(names, r.Subject)
+	}
+	if in.Unreachable != nil {
+		names = *in.Unreachable
+	}
+	set := make(map[string]bool)
+	for _, name := range names {
+		set[name] = name != in.Self
 	}
 	return set
 }

@@ -59,15 +59,18 @@ func newManifests(s streams) *cobra.Command {
 	flags.StringVar(&m.role, "role", "sbr", "the role of PostgreSQL that the members log in as")
 	output := addWord(c, "output", "o", "yaml", "how they are written", "yaml", "json")
 	c.RunE = verb(func() error {
-		sql, err := m.sql(flags)
+		f, store, err := m.place()
+		if err == nil {
+			err = checkForeign(flags, store)
+		}
 		if err != nil {
 			return badInput{err}
 		}
-		if sql != "" {
-			_, err := io.WriteString(s.out, sql)
+		if store == config.ImplementationPostgres {
+			_, err := io.WriteString(s.out, postgres.Schema(f.Lease.Postgres.Table, m.role))
 			return err
 		}
-		o, err := m.options()
+		o, err := m.options(f)
 		if err == nil {
 			err = o.Validate()
 		}
@@ -82,19 +85,29 @@ func newManifests(s streams) *cobra.Command {
 	return c
 }
 
-// sql is what PostgreSQL needs, empty for Kubernetes.
-func (m *manifestFlags) sql(flags *pflag.FlagSet) (string, error) {
-	table, store := "", m.store
-	if m.file != "" {
-		f, err := config.Load(m.file)
-		if err != nil {
-			return "", err
-		}
-		table = f.Lease.Postgres.Table
-		if chosen, err := f.LeaseStore(); err == nil && m.singleton == "" {
-			store = cmp.Or(store, chosen)
-		}
+// place is the store, and the configuration, which is that of an empty file where none is given.
+func (m *manifestFlags) place() (f *config.File, store string, err error) {
+	f, store = new(config.Default()), cmp.Or(m.store, config.ImplementationKubernetes)
+	if m.file == "" {
+		return f, store, nil
 	}
+	if f, err = config.Load(m.file); err != nil || m.store != "" {
+		return f, store, err
+	}
+	chosen, err := f.LeaseStore()
+	switch {
+	case err != nil:
+		return f, "", err
+	case m.singleton != "":
+		return f, store, nil
+	case chosen != config.ImplementationKubernetes && chosen != config.ImplementationPostgres:
+		return f, "", fmt.Errorf("%s: Kubernetes does not keep the lease of %s: there is nothing to print", m.file, f.System)
+	}
+	return f, chosen, nil
+}
+
+// checkForeign refuses the flags of the other store.
+func checkForeign(flags *pflag.FlagSet, store string) error {
 	foreign := []string{"role"}
 	if store == config.ImplementationPostgres {
 		foreign = []string{
@@ -103,33 +116,16 @@ func (m *manifestFlags) sql(flags *pflag.FlagSet) (string, error) {
 	}
 	for _, name := range foreign {
 		if flags.Changed(name) {
-			return "", fmt.Errorf("--%s is not for the store %s", name, cmp.Or(store, config.ImplementationKubernetes))
+			return fmt.Errorf("--%s is not for the store %s", name, store)
 		}
 	}
-	if store != config.ImplementationPostgres {
-		return "", nil
-	}
-	return postgres.Schema(table, m.role), nil
+	return nil
 }
 
-func (m *manifestFlags) options() (manifest.Options, error) {
-	o := manifest.DefaultOptions()
-	if m.file != "" {
-		f, err := config.Load(m.file)
-		if err != nil {
-			return o, err
-		}
-		if store, err := f.LeaseStore(); err != nil {
-			return o, err
-		} else if m.singleton == "" && store != config.ImplementationKubernetes && m.store == "" {
-			return o, fmt.Errorf("%s: Kubernetes does not keep the lease of %s: there is nothing to print", m.file, f.System)
-		}
-		k := &f.Lease.Kubernetes
-		o.System, o.Name = f.System, f.LeaseName()
-		o.Namespace, o.API = cmp.Or(k.Namespace, o.Namespace), kubernetes.API(cmp.Or(k.API, string(o.API)))
-	}
-	if m.system != "" {
-		o.System, o.Name = m.system, ""
+func (m *manifestFlags) options(f *config.File) (manifest.Options, error) {
+	o, k := manifest.DefaultOptions(), &f.Lease.Kubernetes
+	if o.System = cmp.Or(m.system, f.System); m.system == "" && f.System != "" {
+		o.Name = f.LeaseName()
 	}
 	o.Name = cmp.Or(m.leaseName, o.Name)
 	if m.singleton != "" {
@@ -138,7 +134,8 @@ func (m *manifestFlags) options() (manifest.Options, error) {
 		}
 		o.Name = (&config.File{System: o.System}).SingletonLeaseName(m.singleton)
 	}
-	o.Namespace, o.API = cmp.Or(m.namespace, o.Namespace), kubernetes.API(cmp.Or(m.api, string(o.API)))
+	o.Namespace = cmp.Or(m.namespace, k.Namespace, o.Namespace)
+	o.API = kubernetes.API(cmp.Or(m.api, k.API, string(o.API)))
 	o.ServiceAccount, o.Create, o.CRD = m.account, m.create, m.crd
 	if o.PreMade = !m.noLease; m.noLease && !m.create {
 		return o, errors.New("--no-lease with --create=false: nothing would make the lease")
