@@ -30,14 +30,13 @@ func walk(c *cobra.Command, f func(*cobra.Command)) {
 	}
 }
 
-// fileFlags take a path; with extensions, files with others are left out. Those of dirFlags take a folder.
+// fileFlags take a path; with extensions, files with others are left out.
 var (
 	configuration = []string{"yaml", "yml", "json"}
 	fileFlags     = map[string][]string{
-		"file": configuration, "config": configuration, "to": configuration, "ca-file": {"pem", "crt"}, "token-file": nil, "kubeconfig": nil,
-		"html": {"html"},
+		"file": configuration, "config": configuration, "to": configuration, "ca-file": {"pem", "crt"},
+		"token-file": nil, "kubeconfig": nil, "html": {"html"},
 	}
-	dirFlags = map[string]bool{"out": true}
 )
 
 // completeValues says what the values of the flags of a command can be, where its constructor did not. Flags
@@ -54,8 +53,6 @@ func completeValues(c *cobra.Command) {
 			complete = cobra.FixedCompletions(extensions, cobra.ShellCompDirectiveFilterFileExt)
 		case isFile:
 			complete = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
-		case dirFlags[f.Name]:
-			complete = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
 		case strings.Contains(f.Value.Type(), "|"):
 			words := strings.Split(f.Value.Type(), "|")
 			words = slices.DeleteFunc(words, func(word string) bool { return word == "duration" }) // not a word but a kind

@@ -84,6 +84,7 @@ func newAcquisition(where, owner string, g *lease.Grant, err error) (a *acquisit
 	switch h := (*lease.HeldError)(nil); {
 	case err == nil:
 		a.Holder, a.Token = g.Record().Holder, g.Token()
+		return a, nil
 	case errors.As(err, &h):
 		a.Holder, a.Token = h.Record.Holder, h.Record.Token
 		if h.RetryAfter > 0 {
@@ -92,19 +93,13 @@ func newAcquisition(where, owner string, g *lease.Grant, err error) (a *acquisit
 		if err.Error() != h.Error() {
 			a.Error = err.Error() // it says also why the waiting has ended
 		}
-	default:
-		a.Error = err.Error()
-	}
-	switch {
-	case err == nil:
-		return a, nil
-	case errors.Is(err, lease.ErrHeld):
 		return a, exit{fmt.Errorf("%s is held by %s (token %d)", where, a.Holder, a.Token), exitHeld}
-	case errors.Is(err, lease.ErrRefused): // then certainly nothing was written
-		return a, fmt.Errorf("%s was not acquired: %w", where, err)
-	default:
-		return a, fmt.Errorf("%s: it is unknown whether it was acquired: %w", where, err)
 	}
+	a.Error = err.Error()
+	if errors.Is(err, lease.ErrRefused) { // then certainly nothing was written
+		return a, fmt.Errorf("%s was not acquired: %w", where, err)
+	}
+	return a, fmt.Errorf("%s: it is unknown whether it was acquired: %w", where, err)
 }
 
 // spanFlag makes a flag of a duration that may be infinite.

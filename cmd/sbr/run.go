@@ -151,11 +151,9 @@ func (r *runFlags) releaseOf(owner string) []string {
 
 // guarded runs CMD in the turns of g.
 func (r *runFlags) guarded(ctx context.Context, path string, g program.Guard, log *slog.Logger) error {
-	signals, ignore := passedOn()
-	defer ignore()
 	o := program.DefaultOptions()
 	o.Supervisor, o.Path, o.Args, o.Env, o.StopTimeout = []string{os.Args[0], "supervise"}, path, r.command, os.Environ(), r.stop
-	status, err := program.Run(ctx, program.RunOptions{Guard: g, Program: o, Signals: signals, Once: r.once, HoldFor: r.holdFor, Log: log})
+	status, err := program.Run(ctx, program.RunOptions{Guard: g, Program: o, Once: r.once, HoldFor: r.holdFor, Log: log})
 	if err == nil && status != 0 {
 		return exit{status: status}
 	}

@@ -106,7 +106,7 @@ type RunOptions struct {
 	// Program is the program. Turn.Facts are added to its Env; Until and Notice come from the turn.
 	Program Options
 	// Signals are for the program. SIGINT and SIGTERM end Run as well, and so do SIGHUP and SIGQUIT while no
-	// program runs. Never closed.
+	// program runs. Never closed. Nil: those that this process gets.
 	Signals <-chan os.Signal
 	// Once: Run does not wait for another turn after it had to stop the program.
 	Once bool

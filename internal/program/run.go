@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
 	"syscall"
@@ -20,6 +21,11 @@ import (
 // run, or not to its end.
 func Run(ctx context.Context, o RunOptions) (status int, err error) {
 	o.Log = cmp.Or(o.Log, slog.Default())
+	if o.Signals == nil {
+		signals := own()
+		defer signal.Stop(signals)
+		o.Signals = signals
+	}
 	r := &runner{RunOptions: o}
 	for {
 		turn, err := r.wait(ctx)
@@ -40,6 +46,20 @@ func Run(ctx context.Context, o RunOptions) (status int, err error) {
 			return end.Status.ExitCode(), err
 		}
 	}
+}
+
+// own receives the signals of this process that are for the program. What is ignored here (nohup) stays so,
+// there as well.
+func own() chan os.Signal {
+	signals := make(chan os.Signal, 64)
+	for _, sig := range []os.Signal{
+		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
+	} {
+		if !signal.Ignored(sig) {
+			signal.Notify(signals, sig)
+		}
+	}
+	return signals
 }
 
 // signalled is the cause of a context that a signal has ended.
