@@ -142,15 +142,11 @@ func (a *decideAnswer) write(to io.Writer, view *sbr.View) error {
 
 // links reads "A-B, A-C"; many are cut short.
 func (a *decideAnswer) links() string {
-	const most = 12
 	var text []string
-	for _, l := range a.BrokenLinks[:min(most, len(a.BrokenLinks))] {
+	for _, l := range a.BrokenLinks {
 		text = append(text, string(l[0])+"-"+string(l[1]))
 	}
-	if more := len(a.BrokenLinks) - most; more > 0 {
-		text = append(text, fmt.Sprintf("and %d more", more))
-	}
-	return strings.Join(text, ", ")
+	return first(12, text, ", ")
 }
 
 func (a *decideAnswer) members(view *sbr.View, p painter) string {

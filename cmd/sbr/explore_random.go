@@ -75,7 +75,7 @@ func newExploreRandom(s streams) *cobra.Command {
 	output := addWord(c, "output", "o", formatText, "how the result is written", formatText, formatJSON, formatJUnit)
 	_ = c.RegisterFlagCompletionFunc("seeds", cobra.NoFileCompletions)
 	_ = c.RegisterFlagCompletionFunc("for", cobra.NoFileCompletions)
-	_ = c.MarkFlagDirname("out")
+	_ = c.RegisterFlagCompletionFunc("out", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs))
 	c.RunE = interruptibleVerb(func(ctx context.Context) error {
 		o.output = *output
 		return o.run(ctx, s)

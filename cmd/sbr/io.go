@@ -113,6 +113,15 @@ func table(rows ...[]string) string {
 	return b.String()
 }
 
+// first joins the first few of many, and says how many more there are.
+func first(most int, all []string, sep string) string {
+	text := strings.Join(all[:min(len(all), most)], sep)
+	if more := len(all) - most; more > 0 {
+		text += fmt.Sprintf("%sand %d more", sep, more)
+	}
+	return text
+}
+
 // addConfig adds the flag -f, --config: a configuration (sbr.yaml). Its name is the same at every command.
 func addConfig(flags *pflag.FlagSet, to *string, usage string) {
 	flags.StringVarP(to, "config", "f", "", "the configuration (sbr.yaml)"+usage)

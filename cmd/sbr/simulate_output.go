@@ -64,7 +64,7 @@ func (w *simulateText) result(r *played) error {
 	var b bytes.Buffer
 	if w.file == nil || w.file.file != r.file {
 		w.endFile(&b)
-		w.file = &fileLine{file: r.file, first: r, count: make(map[string]int)}
+		w.file = newFileLine(r)
 	}
 	w.file.add(r)
 	w.stats.add(r)
@@ -80,15 +80,9 @@ func (w *simulateText) result(r *played) error {
 
 // run is the line of one run, and why it failed.
 func (w *simulateText) run(b *bytes.Buffer, r *played) {
-	fmt.Fprintf(b, "%s  %s, seed %d: %s", w.word(r.Passed), r.Scenario, r.Seed, outcome(r))
-	switch r.ResolvedAfter {
-	case "":
-		b.WriteString(", not resolved")
-	case "0s":
-	default:
-		fmt.Fprintf(b, ", resolved after %s", r.ResolvedAfter)
-	}
-	b.WriteByte('\n')
+	one := newFileLine(r)
+	one.add(r)
+	w.line(b, one)
 	for _, f := range r.Failures {
 		fmt.Fprintf(b, "      %s\n", f)
 	}
@@ -116,6 +110,10 @@ func outcome(r *played) string {
 	return strings.Join(parts, ", ")
 }
 
+func newFileLine(first *played) *fileLine {
+	return &fileLine{file: first.file, first: first, count: make(map[string]int)}
+}
+
 func (l *fileLine) add(r *played) {
 	l.last = r
 	l.runs++
@@ -137,23 +135,18 @@ func (l *fileLine) add(r *played) {
 // endFile writes the line of a file: for one run that of the run, which a failed or verbose one has already.
 func (w *simulateText) endFile(b *bytes.Buffer) {
 	l := w.file
-	switch {
-	case l == nil:
-		return
-	case l.runs > 1:
+	if l != nil && (l.runs > 1 || l.failed == 0 && !w.verbose) {
 		w.line(b, l)
-	case l.failed == 0 && !w.verbose:
-		w.run(b, l.first)
 	}
 	w.file = nil
 }
 
-// line says of many runs of a file how many failed, the commonest outcomes, and how long they took.
+// line says of runs of a file how many failed, the commonest outcomes, and how long they took.
 func (w *simulateText) line(b *bytes.Buffer, l *fileLine) {
 	const most = 3
 	seeds := seedRange{from: l.first.Seed, to: l.last.Seed}
 	fmt.Fprintf(b, "%s  %s, %s: ", w.word(l.failed == 0), l.first.Scenario, seeds.words())
-	if l.failed > 0 {
+	if l.failed > 0 && l.runs > 1 {
 		fmt.Fprintf(b, "%d of %d failed; ", l.failed, l.runs)
 	}
 	slices.SortStableFunc(l.outcomes, func(x, y string) int { return l.count[y] - l.count[x] })
@@ -173,7 +166,10 @@ func (w *simulateText) line(b *bytes.Buffer, l *fileLine) {
 	case l.worst > 0:
 		fmt.Fprintf(b, ", resolved after %v to %v", l.shortest, l.worst)
 	}
-	if open := l.runs - uint64(l.resolved); open > 0 {
+	switch open := l.runs - uint64(l.resolved); {
+	case open == 1 && l.runs == 1:
+		b.WriteString(", not resolved")
+	case open > 0:
 		fmt.Fprintf(b, ", %d not resolved", open)
 	}
 	b.WriteByte('\n')
@@ -200,17 +196,7 @@ func (w *simulateText) end(s summary) error {
 }
 
 // names shows a few names, and how many there are of many.
-func names(list []string) string {
-	const limit = 8
-	switch {
-	case len(list) == 0:
-		return "nobody"
-	case len(list) > limit:
-		return fmt.Sprintf("%s … (%d)", strings.Join(list[:limit], " "), len(list))
-	default:
-		return strings.Join(list, " ")
-	}
-}
+func names(list []string) string { return cmp.Or(first(8, list, " "), "nobody") }
 
 // simulateJSON is one array, written as it grows: the events of many runs need not fit into memory.
 type simulateJSON struct {

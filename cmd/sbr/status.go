@@ -283,18 +283,7 @@ func within(at, now time.Time) string {
 	return "in " + d.String()
 }
 
-// namesText joins the first of them.
-func namesText(all []string) string {
-	shown := make([]string, 0, min(len(all), listed))
-	for _, name := range all[:min(len(all), listed)] {
-		shown = append(shown, clean(name))
-	}
-	text := strings.Join(shown, " ")
-	if more := len(all) - len(shown); more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
+func namesText(all []string) string { return clean(first(listed, all, " ")) }
 
 // clean replaces what a terminal would obey: the texts come from other machines.
 func clean(s string) string {
