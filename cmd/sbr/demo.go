@@ -49,18 +49,16 @@ func newDemo(s streams) *cobra.Command {
 	f.StringVar(&opt.Namespace, "namespace", "", "namespace of the lease in Kubernetes (default: as the kubeconfig says)")
 	f.StringVar(&opt.System, "system", opt.System, "name of the cluster; the lease is called <system>-sbr")
 	c.MarkFlagsMutuallyExclusive("defaults", "stable-after")
-	c.RunE = verb(func() error {
+	c.RunE = interruptibleVerb(func(ctx context.Context) error {
 		if err := opt.Validate(); err != nil {
 			return badInput{err}
 		}
-		return runDemo(s, opt, *output)
+		return runDemo(ctx, s, opt, *output)
 	})
 	return c
 }
 
-func runDemo(s streams, opt demo.Options, output string) error {
-	ctx, stop := interruptible(context.Background())
-	defer stop()
+func runDemo(ctx context.Context, s streams, opt demo.Options, output string) error {
 	var show func(demo.Event)
 	if output == formatText {
 		show = func(e demo.Event) { fmt.Fprintln(s.out, demoLine(paint(s.out), &e)) }

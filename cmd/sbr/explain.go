@@ -63,11 +63,10 @@ type explanation struct {
 // newExplanation explains the times of a cluster of so many members.
 func newExplanation(f *config.File, members int, profile string) *explanation {
 	in, r := f.Times(members, profile)
-	x := &explanation{
+	return &explanation{
 		Members: members, Larger: members - members/2, Profile: profile, Strategy: f.SplitBrainResolver.ActiveStrategy,
 		Steps: r.Steps, Timing: newTimingAnswer(in, &r), Warnings: r.Warnings, timeline: r.Timeline(),
 	}
-	return x
 }
 
 // text is the explanation: a table, a timeline and warnings; if it is verbose also where each line of the

@@ -273,8 +273,5 @@ func (o *exploreRandom) verdict(r *explore.Report) error {
 	if r.Interrupted {
 		problems = append(problems, fmt.Errorf("interrupted after %s", count(r.Runs, "run")))
 	}
-	if len(problems) > 0 {
-		return errors.Join(problems...)
-	}
-	return nil
+	return errors.Join(problems...)
 }

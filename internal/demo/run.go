@@ -43,11 +43,9 @@ type Result struct {
 }
 
 // Run builds a cluster of real Serf nodes, cuts it, waits for the outcome, heals the cut and lets a downed
-// member knock. show is called with each line of the timeline as it happens, one at a time; it may be nil.
+// member knock. The options are valid. show is called with each line of the timeline as it happens, one at a
+// time; it may be nil.
 func Run(ctx context.Context, opt Options, show func(Event)) (*Result, error) {
-	if err := opt.Validate(); err != nil {
-		return nil, err
-	}
 	c := newCluster(opt, newJournal(show))
 	defer c.stop()
 	for _, step := range []func(context.Context) error{c.startAll, c.cut, c.resolve, c.clear, c.wake, c.knock} {
