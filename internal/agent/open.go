@@ -97,7 +97,7 @@ func (a *agent) listen(ctx context.Context) error {
 	return a.until(ctx, func() error {
 		s, err := web.New(web.Options{
 			Listen: h.Listen, TLSCert: h.TLSCertFile, TLSKey: h.TLSKeyFile, TokenFile: h.TokenFile,
-			Source: source{a}, Metrics: a.telemetry.Handler, Programs: a.programs.Run(), Singletons: func() any { return a.programs.Singletons() },
+			Source: source{a}, Metrics: a.telemetry.Handler, Programs: a.programs.Run(),
 			Down: a.provider.Down, Logger: a.log,
 		})
 		if err != nil {

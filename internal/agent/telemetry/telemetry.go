@@ -50,8 +50,6 @@ type Telemetry struct {
 	Handler http.Handler
 
 	stops []func(context.Context) error
-	once  sync.Once
-	err   error
 }
 
 // New reads the variables and starts what they ask for. Errors name the variable that is wrong.
@@ -105,24 +103,16 @@ func New(ctx context.Context, o Options) (*Telemetry, error) {
 	return t, nil
 }
 
-// shutdownWithin bounds Shutdown where ctx does not.
-const shutdownWithin = 5 * time.Second
-
 // Shutdown sends what has not been sent and ends everything that New started. It returns when ctx ends at the
-// latest, and after five seconds. The second call waits for the first and returns the same.
+// latest. Call it once.
 func (t *Telemetry) Shutdown(ctx context.Context) error {
-	t.once.Do(func() {
-		ctx, cancel := context.WithTimeout(ctx, shutdownWithin)
-		defer cancel()
-		var work sync.WaitGroup
-		errs := make([]error, len(t.stops))
-		for i, stop := range t.stops {
-			work.Go(func() { errs[i] = stop(ctx) })
-		}
-		work.Wait()
-		t.err = errors.Join(errs...)
-	})
-	return t.err
+	var work sync.WaitGroup
+	errs := make([]error, len(t.stops))
+	for i, stop := range t.stops {
+		work.Go(func() { errs[i] = stop(ctx) })
+	}
+	work.Wait()
+	return errors.Join(errs...)
 }
 
 func buildInfo(version string) prometheus.Collector {

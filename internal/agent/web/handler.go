@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/serf-sbr/serf-sbr/downing"
 )
 
 // The paths that need no token.
@@ -41,7 +43,7 @@ func (s *Server) handler(o *Options, guard *token, loopback bool) http.Handler {
 		pathLive:      {Handler: s.health(func(h Health) Check { return h.Live })},
 		pathReady:     {Handler: s.health(func(h Health) Check { return h.Ready })},
 		"/metrics":    {Handler: o.Metrics},
-		"/singletons": {Handler: s.json(o.Singletons)},
+		"/singletons": {Handler: s.json(func() any { return append([]downing.SingletonStatus{}, o.Source.Status().Singletons...) })},
 		"/run":        {o.Programs, "programs are attached here, by sbr run: use POST"},
 		"/down":       {s.down(o.Down, guard == nil && !loopback), "members are downed here, by sbr down: use POST"},
 	}

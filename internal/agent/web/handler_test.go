@@ -79,7 +79,7 @@ func TestPrograms(t *testing.T) {
 	says := func(text string) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) })
 	}
-	_, url := served(t, Options{Source: whole(1), Programs: says("attached"), Singletons: func() any { return []int{} }})
+	_, url := served(t, Options{Source: whole(1), Programs: says("attached")})
 	for _, tc := range []struct {
 		method, path string
 		status       int

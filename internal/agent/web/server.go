@@ -151,9 +151,8 @@ type Options struct {
 	// TokenFile holds the token that every request but those for the health must bring. It is read anew for
 	// each request. Empty: no token is needed.
 	TokenFile string
-	// Source is what is shown, Singletons what /singletons shows.
-	Source     Source
-	Singletons func() any
+	// Source is what is shown.
+	Source Source
 	// Metrics answers /metrics, Programs the POST requests at /run.
 	Metrics, Programs http.Handler
 	// Down downs a member at POST /down: Provider.Down. Beyond the loopback it wants a token.
