@@ -16,28 +16,30 @@ import (
 // from engine.occur, so that they say the same.
 type Occurrence struct {
 	// At is the wall clock time.
-	At time.Time
+	At time.Time `json:"at"`
 	// Member is the name of the member it happened to, Incarnation this start of it.
-	Member, Incarnation string
+	Member      string `json:"member"`
+	Incarnation string `json:"-"`
 	// Incident is the id of the incident that it belongs to, 32 hexadecimal digits; empty when there is
 	// none. An incident is one partition as this member lives through it, from the first unreachable
 	// member until all is well.
-	Incident string
+	Incident string `json:"incident,omitempty"`
 	// Trace is the trace id of the incident's verdict, the same at all members; empty before the verdict.
 	// Without a verdict the incident is the trace.
-	Trace string
+	Trace string `json:"-"`
 	// Kind is one of the Occurred constants, or an sbr.Topic.
-	Kind string
+	Kind string `json:"kind"`
 	// Text says it in words. It is the message of the log line.
-	Text string
+	Text string `json:"text"`
 	// Subject is the name of the other member, where there is one, and SubjectIncarnation which start of it.
-	Subject, SubjectIncarnation string
+	Subject            string `json:"subject,omitempty"`
+	SubjectIncarnation string `json:"-"`
 	// Reason is why, in one sentence; empty where that is not known, or no question.
-	Reason string
+	Reason string `json:"-"`
 	// Verdict is set for OccurredVerdict.
-	Verdict *sbr.Verdict
+	Verdict *sbr.Verdict `json:"verdict,omitempty"`
 	// Details are further facts, under the keys that they have in the log.
-	Details []slog.Attr
+	Details []slog.Attr `json:"-"`
 
 	cause    string        // of a suspension, see the causes of an episode
 	decision *sbr.Decision // of a decision

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,11 +27,11 @@ const (
 	exitProblem  = 2
 )
 
-// Options are what Run needs. File is required.
+// Options are what Run needs. File and Logger are required.
 type Options struct {
 	// File is the configuration, validated.
 	File *config.File
-	// Logger takes all log lines, those of Serf included. Nil: slog.Default().
+	// Logger takes all log lines, those of Serf included.
 	Logger *slog.Logger
 	// Exit ends the process when Run itself hangs on the way down. Nil: os.Exit.
 	Exit func(status int)
@@ -90,7 +89,6 @@ const leaveTime = 20 * time.Second
 // Run protects the node until it is downed or leaves, or ctx ends: then it leaves, as serf.leave-on-terminate
 // says. It returns the exit status, and an error for the statuses 1 and 2. A Problem is one for an operator.
 func Run(ctx context.Context, o Options) (status int, err error) {
-	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.Exit == nil {
 		o.Exit = os.Exit
 	}

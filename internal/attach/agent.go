@@ -1,7 +1,6 @@
 package attach
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -18,12 +17,13 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/program"
 )
 
-// AgentOptions are the settings of OverAgent. URL, Singleton, StopTimeout and Lock are required.
+// AgentOptions are the settings of OverAgent. URL, HTTP, Singleton, StopTimeout, Lock
+// and Log are required.
 type AgentOptions struct {
 	// URL is where the agent listens, without a path. Token is the token that the agent requires; empty:
 	// none.
 	URL, Token string
-	// HTTP sends the request. It must not bound its time. Nil: http.DefaultClient.
+	// HTTP sends the request. It must not bound its time.
 	HTTP *http.Client
 	// Singleton is the name of the singleton; Endpoint is where callers reach the program, may be empty.
 	Singleton, Endpoint string
@@ -36,7 +36,7 @@ type AgentOptions struct {
 	Once bool
 	// Version is the version of this program, for people.
 	Version string
-	// Log takes what happens. Nil: slog.Default().
+	// Log takes what happens.
 	Log *slog.Logger
 }
 
@@ -70,9 +70,7 @@ const (
 
 // OverAgent returns an Agent for the runs of a singleton that an agent of this machine decides. Close it.
 func OverAgent(o AgentOptions) *Agent {
-	o.HTTP = cmp.Or(o.HTTP, http.DefaultClient)
-	log := cmp.Or(o.Log, slog.Default())
-	return &Agent{opt: o, log: log.With("singleton", o.Singleton), client: strings.ToLower(rand.Text())}
+	return &Agent{opt: o, log: o.Log.With("singleton", o.Singleton), client: strings.ToLower(rand.Text())}
 }
 
 // Next is a program.Guard. The error is ctx's cause, wraps program.ErrElsewhere, or says why the agent will

@@ -1,7 +1,6 @@
 package program
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,7 +23,7 @@ type LeaseOptions struct {
 	Orphaned []string
 	// Once: do not wait after a heartbeat of a holder.
 	Once bool
-	// Log takes who the holder is. Nil: slog.Default().
+	// Log takes who the holder is. Required.
 	Log *slog.Logger
 }
 
@@ -42,7 +41,7 @@ type overLease struct {
 // where the store refuses for good, or, with Once, where a holder lives. A slot rests under its token; this
 // Guard releases a lease under which a program was ended early, because the lease could not be renewed.
 func OverLease(l *lease.Lease, o LeaseOptions) Guard {
-	g := &overLease{lease: l, opt: o, log: cmp.Or(o.Log, slog.Default()).With("lease", o.Where)}
+	g := &overLease{lease: l, opt: o, log: o.Log.With("lease", o.Where)}
 	return g.next
 }
 

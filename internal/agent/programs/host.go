@@ -28,7 +28,7 @@ const MaxPrograms = 32
 // margin is for whatever takes time between the end of a connection and the end of the program.
 const margin = 5 * time.Second
 
-// Options are what New needs; all but Logger are required.
+// Options are what New needs; all are required.
 type Options struct {
 	// Cluster is this member's view of the cluster.
 	Cluster singleton.Cluster
@@ -37,7 +37,7 @@ type Options struct {
 	Configure func(name string) (singleton.Config, error)
 	// Waiting says why no program can be attached yet; empty: it can.
 	Waiting func() string
-	// Logger takes the log lines. Nil: slog.Default().
+	// Logger takes the log lines.
 	Logger *slog.Logger
 }
 
@@ -55,7 +55,7 @@ type Host struct {
 
 // New returns a Host without programs.
 func New(o Options) *Host {
-	return &Host{opt: o, log: cmp.Or(o.Logger, slog.Default()), slots: make(map[string]*slot), tokens: make(map[string]uint64)}
+	return &Host{opt: o, log: o.Logger, slots: make(map[string]*slot), tokens: make(map[string]uint64)}
 }
 
 // refusal is why a program is not attached.

@@ -1,7 +1,6 @@
 package telemetry
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,7 +34,7 @@ type Options struct {
 	Version string
 	// System is the name of the cluster; every sbr_* series has it as the label system.
 	System string
-	// Logger takes errors. Nil: slog.Default().
+	// Logger takes errors.
 	Logger *slog.Logger
 }
 
@@ -54,7 +53,6 @@ type Telemetry struct {
 
 // New reads the variables and starts what they ask for. Errors name the variable that is wrong.
 func New(ctx context.Context, o Options) (*Telemetry, error) {
-	o.Logger = cmp.Or(o.Logger, slog.Default())
 	quiet(o.Logger)
 	fetched := prometheus.NewRegistry() // not the global one, into which any library may put what it likes
 	ours := prometheus.WrapRegistererWith(prometheus.Labels{"system": o.System}, fetched)

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // What feeds may cost.
@@ -93,21 +92,12 @@ func (f *feed) state() state {
 
 // occurrence is an Entry as JSON.
 type occurrence struct {
-	ID       string       `json:"id"`
-	At       time.Time    `json:"at"`
-	Kind     string       `json:"kind"`
-	Member   string       `json:"member"`
-	Subject  string       `json:"subject,omitempty"`
-	Incident string       `json:"incident,omitempty"`
-	Text     string       `json:"text"`
-	Verdict  *sbr.Verdict `json:"verdict,omitempty"`
+	ID string `json:"id"`
+	downing.Occurrence
 }
 
 func (f *feed) occurrence(e *Entry) occurrence {
-	return occurrence{
-		ID: f.boot + "-" + strconv.FormatUint(e.ID, 10), At: e.At, Kind: e.Kind, Member: e.Member, Subject: e.Subject, Incident: e.Incident,
-		Text: e.Text, Verdict: e.Verdict,
-	}
+	return occurrence{f.boot + "-" + strconv.FormatUint(e.ID, 10), e.Occurrence}
 }
 
 // parseEventID reads the id that a client has seen last; an id of another process counts as nothing seen.
