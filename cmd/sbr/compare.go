@@ -152,24 +152,20 @@ func (c *comparison) text(p painter) string {
 
 // compareTable is aligned text; colour would count as width.
 func compareTable(rows []scenario.Compared) string {
-	const share1, share2, group, unresolved = 13, 14, 8, 14
 	name := 0
 	for i := range rows {
 		name = max(name, len(rows[i].Variant))
 	}
 	var b strings.Builder
-	line := func(cells ...string) {
-		fmt.Fprintf(&b, "%-*s%*s%*s", name, cells[0], share1, cells[1], share2, cells[2])
-		for _, c := range cells[3 : len(cells)-1] {
-			fmt.Fprintf(&b, "%*s", group*9/(len(cells)-4), c)
-		}
-		fmt.Fprintf(&b, "%*s\n", unresolved, cells[len(cells)-1])
+	fmt.Fprintf(&b, "%*s%13s%14s%24s%24s%24s%14s\n", name, "",
+		"both", "nobody", "double-active (s)", "nobody-active (s)", "resolved (s)", "not")
+	line := func(cells ...any) {
+		fmt.Fprintf(&b, "%-*s%13s%14s%8s%8s%8s%8s%8s%8s%8s%8s%8s%14s\n", append([]any{name}, cells...)...)
 	}
-	line("", "both", "nobody", "double-active (s)", "nobody-active (s)", "resolved (s)", "not")
 	line("", "survived", "survived", "p50", "p99", "max", "p50", "p99", "max", "p50", "p99", "max", "resolved")
 	for i := range rows {
 		r := &rows[i]
-		cells := []string{r.Variant, share(r.BothSides, r.Runs), share(r.Nobody, r.Runs)}
+		cells := []any{r.Variant, share(r.BothSides, r.Runs), share(r.Nobody, r.Runs)}
 		for _, q := range []scenario.Quantiles{r.DoubleActive, r.NobodyActive, r.Resolved} {
 			cells = append(cells, fixed(q.P50, 1), fixed(q.P99, 1), fixed(q.Max, 1))
 		}
