@@ -241,7 +241,6 @@ func TestNew_Variables(t *testing.T) {
 			require.Equal(t, tc.sends, span.IsRecording())
 			span.End()
 			end(t, tel)
-			end(t, tel)
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			if tc.sends {
