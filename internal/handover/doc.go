@@ -3,7 +3,7 @@
 // are returned as values.
 //
 //	for effects := m.Step(now, event) { carry them out; report back with further events }
-//	when NextDeadline() comes: m.Tick(now)
+//	when NextDeadline() comes: m.Step(now, slot.Tick{})
 //
 // The slot belongs to the oldest candidate. Before a member runs the slot, it asks every member that it
 // knows. Each answers that it consents (Clear), that it runs the slot itself (Running), or that the slot

@@ -164,14 +164,6 @@ func (m *Machine) Step(now time.Duration, e slot.Event) []slot.Effect {
 	return m.Effects()
 }
 
-// Tick lets time pass. Call it when the deadline of NextDeadline has come, after a Viewed with the newest
-// view.
-func (m *Machine) Tick(now time.Duration) []slot.Effect {
-	m.Begin(now)
-	m.advance()
-	return m.Effects()
-}
-
 func (m *Machine) explain(t slot.Topic, format string, args ...any) {
 	m.ExplainShard(t, 0, format, args...)
 }
@@ -199,8 +191,7 @@ func (m *Machine) advance() {
 	}
 }
 
-// NextDeadline returns when Tick must be called next, unless an event comes first. ok is false when nothing
-// is pending.
+// NextDeadline returns when a Tick is due, unless an event comes first. ok is false when nothing is pending.
 func (m *Machine) NextDeadline() (at time.Duration, ok bool) {
 	due := func(t time.Duration) {
 		if !ok || t < at {

@@ -347,7 +347,7 @@ func (p *planned) step(n *node, e slot.Event) {
 		p.carry(n, n.m.Step(p.now, e))
 	}
 	if n.m != nil {
-		p.carry(n, n.m.Tick(p.now))
+		p.carry(n, n.m.Step(p.now, slot.Tick{}))
 	}
 	p.finish(n)
 }

@@ -12,6 +12,9 @@ type Event interface{ isEvent() }
 // Effect is something that a machine wants done: the driver carries effects out in order.
 type Effect interface{ isEffect() }
 
+// Tick lets time pass. It is due at the deadline of NextDeadline, after a Viewed with the newest view.
+type Tick struct{}
+
 // Viewed replaces the view of the cluster. The machine keeps Peers: do not change them.
 type Viewed struct{ View View }
 
@@ -85,6 +88,7 @@ type Resign struct {
 // Downed says that the member was downed.
 type Downed struct{ Why string }
 
+func (Tick) isEvent()          {}
 func (Viewed) isEvent()        {}
 func (Asked[M]) isEvent()      {}
 func (Answered[M]) isEvent()   {}

@@ -7,7 +7,7 @@
 // argument, effects are returned as values, and a driver (package slot/drive) carries them out:
 //
 //	for effects := m.Step(now, event) { carry them out; report back with further events }
-//	when NextDeadline() comes: m.Tick(now)
+//	when NextDeadline() comes: m.Step(now, slot.Tick{})
 //
 // # Guarantees
 //

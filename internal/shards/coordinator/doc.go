@@ -3,7 +3,7 @@
 // singleton); package internal/shards/host is its counterpart on every member.
 //
 //	for effects := m.Step(now, event) { carry them out; report back with further events }
-//	when NextDeadline() comes: m.Tick(now)
+//	when NextDeadline() comes: m.Step(now, slot.Tick{})
 //
 // A run of the coordinator begins with a request to all members: what do you run? Each answers at once, and
 // from then on refuses every older coordinator. Once all have answered, and the margins of members that are

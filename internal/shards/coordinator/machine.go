@@ -124,17 +124,6 @@ func (m *Machine) Step(now time.Duration, e slot.Event) []slot.Effect {
 	return m.Effects()
 }
 
-// Tick lets time pass. Call it when the deadline of NextDeadline has come, after a Viewed with the newest
-// view.
-func (m *Machine) Tick(now time.Duration) []slot.Effect {
-	m.Begin(now)
-	if m.over {
-		return nil
-	}
-	m.advance()
-	return m.Effects()
-}
-
 // advance does what time and the newest facts make due.
 func (m *Machine) advance() {
 	if m.View.Peers == nil {
@@ -183,8 +172,7 @@ func (m *Machine) resign(term uint64, why string) {
 	}
 }
 
-// NextDeadline returns when Tick must be called next, unless an event comes first. ok is false when nothing
-// is pending.
+// NextDeadline returns when a Tick is due, unless an event comes first. ok is false when nothing is pending.
 func (m *Machine) NextDeadline() (at time.Duration, ok bool) {
 	if m.over || m.View.Peers == nil {
 		return 0, false

@@ -56,7 +56,7 @@ func (d *desk) pass(by time.Duration) []slot.Effect {
 			d.now = end
 			break
 		}
-		d.all = append(d.all, d.m.Tick(d.now)...)
+		d.all = append(d.all, d.m.Step(d.now, slot.Tick{})...)
 	}
 	list := d.all
 	d.all = nil

@@ -56,7 +56,7 @@ func (b *bench) pass(d time.Duration, sure bool) (all []slot.Effect) {
 		b.view.Sure = b.now
 	}
 	all = b.step(slot.Viewed{View: b.view})
-	return append(all, b.m.Tick(b.now)...)
+	return append(all, b.m.Step(b.now, slot.Tick{})...)
 }
 
 func (b *bench) asks(from sbr.ID, m message.Message) []slot.Effect {

@@ -3,7 +3,7 @@
 // effects are returned as values.
 //
 //	for effects := m.Step(now, event) { carry them out; report back with further events }
-//	when NextDeadline() comes: m.Tick(now)
+//	when NextDeadline() comes: m.Step(now, slot.Tick{})
 //
 // An order names the shard, its old owner and its new owner. The new owner asks the old owner to hand over.
 // The old owner stops, waits until its run has really ended, releases its lease, and answers with the state

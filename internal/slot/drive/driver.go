@@ -25,7 +25,6 @@ var ErrStarted = errors.New("a manager is started once")
 // Machine is what a Driver drives.
 type Machine interface {
 	Step(now time.Duration, e slot.Event) []slot.Effect
-	Tick(now time.Duration) []slot.Effect
 	NextDeadline() (at time.Duration, ok bool)
 }
 
@@ -285,7 +284,7 @@ func (d *Driver[M]) loop() {
 			f()
 		}
 		for _, m := range d.machines() {
-			d.carry(m, m.Tick(d.Now()))
+			d.Step(m, slot.Tick{})
 		}
 		d.Settled()
 	}

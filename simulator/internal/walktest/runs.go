@@ -133,9 +133,8 @@ type Runner[M, S any] interface {
 	// Part is what the state has in common with others, Machine that of a member.
 	Part(s *S) *Runs[M]
 	Machine(s *S, i int) Machine
-	// Handle hands an event to a member's machine, Tick a deadline. They return what it wants.
+	// Handle hands an event to a member's machine, and returns what it wants.
 	Handle(s *S, i int, e slot.Event) []slot.Effect
-	Tick(s *S, i int) []slot.Effect
 	// Look shows a member its view.
 	Look(s *S, i int)
 	// CarryOut carries out a question or an answer, Deliver hands one over.

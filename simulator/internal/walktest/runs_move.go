@@ -228,7 +228,7 @@ func (w *Walker[M, S]) wait(s *S, by time.Duration) {
 		}
 		w.own.Look(s, i)
 		if at, ok := w.own.Machine(s, i).NextDeadline(); ok && x.Live(i) && at <= x.Now {
-			w.Carry(s, i, w.own.Tick(s, i))
+			w.Step(s, i, slot.Tick{})
 			if at, ok := w.own.Machine(s, i).NextDeadline(); ok && at <= x.Now {
 				w.Search.Broken(s, "D", fmt.Sprintf("a deadline of %s stands still", Name(i)))
 			}

@@ -11,7 +11,6 @@ import (
 // machine is a pure machine that runs on top of a resolver.
 type machine interface {
 	Step(now time.Duration, e core.Event) []core.Effect
-	Tick(now time.Duration) []core.Effect
 	NextDeadline() (at time.Duration, ok bool)
 }
 
@@ -118,7 +117,7 @@ func (t *driver) tick() {
 	t.show()
 	for k, m := range t.machines {
 		if m != nil {
-			t.of.carryOut(k, m.Tick(t.p.clock()))
+			t.of.carryOut(k, m.Step(t.p.clock(), core.Tick{}))
 		}
 	}
 	t.of.ticked()

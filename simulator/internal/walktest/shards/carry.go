@@ -19,9 +19,6 @@ func (*walker) Machine(s *state, i int) walktest.Machine { return s.hosts[i] }
 // Handle hands an event to a member's host.
 func (*walker) Handle(s *state, i int, e slot.Event) []slot.Effect { return s.host(i).Step(s.Now, e) }
 
-// Tick lets a deadline of a member's host come.
-func (*walker) Tick(s *state, i int) []slot.Effect { return s.host(i).Tick(s.Now) }
-
 // Look shows a member's machines its view.
 func (w *walker) Look(s *state, i int) {
 	s.Look(i)

@@ -156,7 +156,7 @@ func (w *walker) tickCoordinator(s *state, k int) {
 	if at, ok := c.m.NextDeadline(); !ok || at > s.Now {
 		return
 	}
-	w.carryCoordinator(s, k, w.coordinator(s, k).Tick(s.Now))
+	w.carryCoordinator(s, k, w.coordinator(s, k).Step(s.Now, slot.Tick{}))
 	if c.m == nil {
 		return
 	}

@@ -62,9 +62,6 @@ func (*walker) Handle(s *state, i int, e core.Event) []core.Effect {
 	return s.machine(i).Step(s.Now, e)
 }
 
-// Tick lets a deadline of a member's machine come.
-func (*walker) Tick(s *state, i int) []core.Effect { return s.machine(i).Tick(s.Now) }
-
 // Look shows a member its view.
 func (w *walker) Look(s *state, i int) {
 	s.Look(i)
