@@ -266,7 +266,7 @@ func (m *Manager) coordinate(ctx context.Context, r *singleton.Run) error {
 	}
 	d.Inbox.Post(func() {
 		c := coordinator.New(coordinator.Config{Rules: d.Rules, Term: r.Token(), Allocator: m.alloc, Digest: m.digest,
-			AuditInterval: coordinator.DefaultConfig().AuditInterval}, d.Now())
+			AuditInterval: coordinator.AuditInterval}, d.Now())
 		m.coord, d.Second, m.coordEnd = c, c, func(newer uint64) { resigned <- &singleton.Superseded{Token: newer} }
 		m.published = 0
 		d.Look()

@@ -103,8 +103,10 @@ func (m *Manager) prepare(ctx context.Context, self *downing.Peer) error {
 	}
 	m.locator.Store(locator)
 	d, bits := m.driver, m.cfg.counterBits()
-	m.machine = handover.New(handover.Config{Rules: d.Rules, Born: self.Born, FirstRound: uint64(d.Origin.UnixMicro()), CounterBits: bits,
-		After: m.cfg.After, Floor: handover.FloorAt(d.Origin.Unix(), bits)}, 0)
+	m.machine = handover.New(handover.Config{
+		Rules: d.Rules, Born: self.Born, FirstRound: uint64(d.Origin.UnixMicro()),
+		CounterBits: bits, After: m.cfg.After, Floor: handover.FloorAt(d.Origin.Unix(), bits),
+	}, 0)
 	d.Machine = m.machine
 	if m.driver.Rules.UseLease {
 		if err := d.OpenLease(ctx, 0); err != nil {

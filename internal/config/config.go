@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/internal/handover"
+	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/sbr/reachability"
@@ -239,7 +239,7 @@ const defaultRPC = "127.0.0.1:7373"
 
 // Default returns the configuration of an empty file. System is empty and must be set before it validates.
 func Default() File {
-	d := handover.DefaultConfig()
+	d := slot.DefaultRules()
 	return File{
 		DowningProvider:    ProviderResolver,
 		SplitBrainResolver: DefaultSplitBrainResolver(),

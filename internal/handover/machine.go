@@ -10,7 +10,7 @@ import (
 )
 
 // Config are the rules of one slot. All members must use the same, apart from Self, Gone and Born.
-// They are valid (Rules.Validate); CounterBits is at most 62. Start from DefaultConfig.
+// They are valid (Rules.Validate); CounterBits is at most 62.
 type Config struct {
 	slot.Rules
 	// Born is this member's birth (see Peer).
@@ -28,9 +28,6 @@ type Config struct {
 	// The rest is left to verdicts. Zero: 40.
 	CounterBits int
 }
-
-// DefaultConfig returns the reference's defaults for a resolver with the default stable-after of 20 s.
-func DefaultConfig() Config { return Config{Rules: slot.DefaultRules()} }
 
 // other is what the machine knows of one other member.
 type other struct {
@@ -118,7 +115,12 @@ func (m *Machine) Phase() slot.Phase { return m.slot.Phase }
 func (m *Machine) Finished() bool { return (m.resigned || m.down) && m.slot.Phase == slot.Idle }
 
 // Token returns the present run's token; zero while nothing runs.
-func (m *Machine) Token() uint64 { return m.slot.PresentToken() }
+func (m *Machine) Token() uint64 {
+	if m.slot.Runs() {
+		return m.slot.Token
+	}
+	return 0
+}
 
 // Round returns the number of the newest round. Answers to earlier ones do not count.
 func (m *Machine) Round() uint64 { return m.round }

@@ -16,7 +16,7 @@ import (
 // starts for 20 s after a member is gone, and a run without a lease goes on for 26.25 s after its member was
 // last sure.
 func config(id sbr.ID, born int64) handover.Config {
-	cfg := handover.DefaultConfig()
+	cfg := handover.Config{Rules: slot.DefaultRules()}
 	cfg.Self, cfg.Born, cfg.NumberOfRetries = id, born, 3
 	return cfg
 }

@@ -205,7 +205,7 @@ func TestViewed_WithoutSelf(t *testing.T) {
 func TestToken_OfALaterLifeIsLarger(t *testing.T) {
 	for _, bits := range []int{29, 40} {
 		first := func(started time.Time, verdict uint64) uint64 {
-			cfg := handover.DefaultConfig()
+			cfg := handover.Config{Rules: slot.DefaultRules()}
 			cfg.Self, cfg.Born, cfg.CounterBits, cfg.Floor = "a", 1, bits, handover.FloorAt(started.Unix(), bits)
 			m := handover.New(cfg, 0)
 			m.Step(0, slot.Viewed{View: slot.View{Armed: true, Verdict: verdict, Peers: []slot.Peer{{ID: "a", Born: 1, Candidate: true}}}})

@@ -94,14 +94,6 @@ type Slot struct {
 // Runs reports whether anything of a run may be left.
 func (s *Slot) Runs() bool { return s.Phase == Active || s.Phase == Stopping }
 
-// PresentToken is the present run's token; zero while nothing runs.
-func (s *Slot) PresentToken() uint64 {
-	if s.Runs() {
-		return s.Token
-	}
-	return 0
-}
-
 // Due is when the slot goes on by itself. ok is false when it waits for an event.
 func (s *Slot) Due() (at time.Duration, ok bool) {
 	switch {

@@ -9,7 +9,10 @@ import (
 	"github.com/serf-sbr/serf-sbr/sharding/allocation"
 )
 
-// Config are the rules of one type's shards. Start from DefaultConfig.
+// AuditInterval is Config.AuditInterval for all but tests.
+const AuditInterval = time.Minute
+
+// Config are the rules of one type's shards.
 type Config struct {
 	// Rules are the rules of the hosts. UseLease: where a member stays silent, the lease of a shard decides.
 	slot.Rules
@@ -32,9 +35,6 @@ type Allocator interface {
 	// Next returns the moves that may begin now; see allocation.Allocator.Next.
 	Next(members []allocation.Member, current map[string]allocation.Placement) []allocation.Move
 }
-
-// DefaultConfig returns the defaults for a resolver with the default stable-after of 20 s.
-func DefaultConfig() Config { return Config{Rules: slot.DefaultRules(), AuditInterval: time.Minute} }
 
 // planPause is between two plans: members answer one after the other.
 const planPause = 20 * time.Millisecond

@@ -30,7 +30,7 @@ const deskDigest = 42
 func newDesk(t *testing.T, change func(*coordinator.Config)) *desk {
 	alloc, err := allocation.New("orders", []string{"a", "b"}, allocation.DefaultConfig())
 	require.NoError(t, err)
-	cfg := coordinator.DefaultConfig()
+	cfg := coordinator.Config{Rules: slot.DefaultRules(), AuditInterval: coordinator.AuditInterval}
 	cfg.Self, cfg.Term, cfg.Allocator, cfg.Digest = "n1", 5, alloc, deskDigest
 	if change != nil {
 		change(&cfg)

@@ -107,7 +107,7 @@ func (s *shards) coordinator(self sbr.ID, term uint64, now time.Duration) *coord
 	rules := s.rules.Rules
 	rules.Self = self
 	return coordinator.New(coordinator.Config{
-		Rules: rules, Term: term, Allocator: s.alloc, Digest: s.digest, AuditInterval: coordinator.DefaultConfig().AuditInterval,
+		Rules: rules, Term: term, Allocator: s.alloc, Digest: s.digest, AuditInterval: coordinator.AuditInterval,
 	}, now)
 }
 
