@@ -6,8 +6,8 @@
 //		leasetest.Run(t, func(t *testing.T) leasetest.Harness { return leasetest.Harness{Open: openMyStore} })
 //	}
 //
-// Run checks the Store contract (compare-and-swap, nothing lost in storage, watching, cancellation), then the
-// whole lease algorithm over the backend, and whether what many clients see is explained by one lease
+// Run checks the Store contract (compare-and-swap, nothing lost in storage, watching, cancellation), then
+// leases and locks over the backend, and whether what many clients see is explained by one lease
 // (linearizability), also across a failover where the Harness can bring one about. What depends on time runs
 // on a Clock that the suite moves by hand, so that a real server need not be waited for.
 //

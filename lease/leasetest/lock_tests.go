@@ -2,7 +2,6 @@ package leasetest
 
 import (
 	"context"
-	"errors"
 	"testing"
 	"time"
 
@@ -58,17 +57,6 @@ var lockTests = []namedTest{
 			_, err = x.Release(t.Context())
 			require.NoError(t, err)
 		}
-	}},
-	{"work under a lock", func(t *testing.T, b *bench) {
-		x, a := b.lock(lock.Config{Owner: "x"}), b.lock(lock.Config{Owner: "a"})
-		failed := errors.New("the work failed")
-		err := x.Do(t.Context(), func(ctx context.Context) error {
-			require.True(t, x.Held())
-			require.ErrorIs(t, a.Do(ctx, func(context.Context) error { panic("at the same time") }), lock.ErrHeld)
-			return failed
-		})
-		require.ErrorIs(t, err, failed)
-		require.NoError(t, a.Do(t.Context(), func(context.Context) error { return nil }), "it was freed")
 	}},
 }
 

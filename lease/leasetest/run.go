@@ -81,8 +81,7 @@ func runAll(t *testing.T, newHarness func(t *testing.T) Harness, tests []namedTe
 // bench is a Harness at work in one test.
 type bench struct {
 	Harness
-	t     *testing.T
-	timed []*Faulty // what leases with a clock of the test's ask
+	t *testing.T
 }
 
 func (b *bench) open(party string) lease.Store {
