@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -77,7 +78,7 @@ func (d *doctor) resource(ctx context.Context) bool {
 	case err != nil:
 		d.add(checkResource, Failed, "", "%s", oneLine(err))
 		return false
-	case code == http.StatusOK && serves(&list):
+	case code == http.StatusOK && slices.ContainsFunc(list.APIResources, isLeases):
 		d.add(checkResource, OK, "", "%s/%s is installed", version, resource)
 		return true
 	case code == http.StatusNotFound || code == http.StatusOK:
@@ -93,28 +94,27 @@ func (d *doctor) resource(ctx context.Context) bool {
 	}
 }
 
-func serves(list *metav1.APIResourceList) bool {
-	for _, r := range list.APIResources {
-		if r.Name == resource {
-			return true
-		}
-	}
-	return false
-}
+func isLeases(r metav1.APIResource) bool { return r.Name == resource }
 
 // rights asks for each verb by itself. It goes on whatever the answer, since the dry run tries the real
 // thing.
 func (d *doctor) rights(ctx context.Context) bool {
-	for _, right := range d.neededRights() {
-		review, err := d.allowed(ctx, right.verb, d.cfg.api().Group(), resource, d.store.client.name)
-		check := checkRights + right.verb
-		fix := fmt.Sprintf("add the verb %q for %s/%s %q to the Role: sbr manifests prints it", right.verb, d.cfg.api().Group(), resource, d.store.client.name)
+	for _, verb := range []string{"get", "watch", "patch", "update", "create"} {
+		creates := verb == "create" || verb == "update"
+		if verb == "update" && d.store.client.dialect.posts {
+			continue
+		}
+		group, name := d.cfg.api().Group(), d.store.client.name
+		review, err := d.allowed(ctx, verb, group, resource, name)
+		check := checkRights + verb
+		fix := fmt.Sprintf("add the verb %q for %s/%s %q to the Role: sbr manifests prints it",
+			verb, group, resource, name)
 		switch {
 		case err != nil:
 			d.add(check, Warning, "", "the server does not say: %s", oneLine(err))
 		case review.Status.Allowed:
 			d.add(check, OK, "", "allowed")
-		case right.creates:
+		case creates:
 			d.add(check, Warning, fix+"; or leave it away and create the lease beforehand", "denied: needed only while the lease does not exist%s", reasonOf(review))
 		default:
 			d.add(check, Failed, fix, "denied%s", reasonOf(review))
@@ -125,20 +125,6 @@ func (d *doctor) rights(ctx context.Context) bool {
 			"may not be written: kubectl describe will not show suspensions and verdicts%s", reasonOf(review))
 	}
 	return true
-}
-
-type right struct {
-	verb string
-	// creates: needed only to create the lease.
-	creates bool
-}
-
-func (d *doctor) neededRights() []right {
-	needed := []right{{verb: "get"}, {verb: "watch"}, {verb: "patch"}}
-	if !d.store.client.dialect.posts {
-		needed = append(needed, right{"update", true})
-	}
-	return append(needed, right{"create", true})
 }
 
 func (d *doctor) allowed(ctx context.Context, verb, group, resource, name string) (*authzv1.SelfSubjectAccessReview, error) {

@@ -229,15 +229,13 @@ func (s *Store) Identity(ctx context.Context) (string, error) {
 		err = json.Unmarshal(answer, &namespace)
 	}
 	if err == nil && namespace.Metadata.UID == "" {
-		err = errNoUID
+		err = errors.New("the answer is no stored namespace: it has no uid")
 	}
 	if err != nil {
 		return "", fmt.Errorf("lease %s: which store it is: %w%s", s, err, s.roleAdvice(err, "get", "namespaces"))
 	}
 	return "kubernetes:" + namespace.Metadata.UID, nil
 }
-
-var errNoUID = errors.New("the answer is no stored namespace: it has no uid")
 
 // roleAdvice is advice about what a Role allows beside the lease.
 func (s *Store) roleAdvice(err error, verb, resource string) string {
