@@ -26,12 +26,6 @@ type hold struct {
 	end    context.CancelCauseFunc
 }
 
-func newHold(tenure uint64) *hold {
-	h := &hold{tenure: tenure}
-	h.Context, h.end = context.WithCancelCause(context.Background())
-	return h
-}
-
 // Record returns the record as it was written for this grant.
 func (g *Grant) Record() Record { return g.record }
 

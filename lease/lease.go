@@ -101,9 +101,7 @@ func New(store Store, owner string, s Settings, o Options) (*Lease, error) {
 		}
 		window = limit
 	}
-	if o.Clock == nil {
-		o.Clock = SystemClock()
-	}
+	o.Clock = cmp.Or(o.Clock, SystemClock())
 	if o.Nonce == nil {
 		o.Nonce = rand.Text
 	}
@@ -336,7 +334,8 @@ func (l *Lease) finish(f Finished) {
 		return
 	}
 	if f.Tenure != 0 && (l.held == nil || l.held.tenure != f.Tenure) {
-		l.held = newHold(f.Tenure)
+		l.held = &hold{tenure: f.Tenure}
+		l.held.Context, l.held.end = context.WithCancelCause(context.Background())
 	}
 	c.done <- finished{f, l.held}
 	delete(l.calls, f.Op)

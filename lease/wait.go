@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"time"
-
-	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // AcquireWait is Acquire, repeated until it is granted or ctx ends: while the lease is held it watches the
@@ -41,9 +39,11 @@ func (l *Lease) AcquireWait(ctx context.Context, p Proposal) (*Grant, error) {
 			return g, err
 		}
 		var end error
-		if OutcomeOf(err) == sbr.Held {
+		if held, ok := errors.AsType[*HeldError](err); ok {
 			begin()
-			l.tellHeld(err)
+			if l.opts.OnHeld != nil {
+				l.opts.OnHeld(held.Record)
+			}
 			failures, end = 0, l.untilFree(ctx, &p, changed)
 		} else {
 			failures++
@@ -52,13 +52,6 @@ func (l *Lease) AcquireWait(ctx context.Context, p Proposal) (*Grant, error) {
 		if end != nil {
 			return nil, fmt.Errorf("%w: %w", err, end)
 		}
-	}
-}
-
-// tellHeld reports the holder of the lease, by the error of an Acquire.
-func (l *Lease) tellHeld(err error) {
-	if held, ok := errors.AsType[*HeldError](err); ok && l.opts.OnHeld != nil {
-		l.opts.OnHeld(held.Record)
 	}
 }
 

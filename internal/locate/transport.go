@@ -2,6 +2,7 @@ package locate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,7 +81,7 @@ func (o Limits) RoundTrip(r *http.Request, to Slot, q *Queue) (*http.Response, e
 			CloseBody(r)
 			return nil, err
 		}
-		resp, err := o.base().RoundTrip(out)
+		resp, err := cmp.Or(o.Base, http.DefaultTransport).RoundTrip(out)
 		if !again || !unhandled(resp, err) {
 			return resp, err
 		}
@@ -97,13 +98,6 @@ func CloseBody(r *http.Request) {
 	if r.Body != nil {
 		_ = r.Body.Close()
 	}
-}
-
-func (o Limits) base() http.RoundTripper {
-	if o.Base != nil {
-		return o.Base
-	}
-	return http.DefaultTransport
 }
 
 // keep reads a small body, so that it can be sent again. body is nil where the request's own body is sent;

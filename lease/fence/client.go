@@ -1,6 +1,7 @@
 package fence
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 )
@@ -77,11 +78,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	r = r.Clone(r.Context())
 	Set(r, token)
-	base := t.Base
-	if base == nil {
-		base = http.DefaultTransport
-	}
-	return base.RoundTrip(r)
+	return cmp.Or(t.Base, http.DefaultTransport).RoundTrip(r)
 }
 
 func (t *Transport) token(r *http.Request) (uint64, error) {

@@ -39,8 +39,6 @@ func (w *member) toAsk() bool {
 	return !w.gone() && !w.peer.Unreachable && !w.passed && (!w.known || w.peer.Candidate && !w.serves && !w.foreign || w.cursor > 0)
 }
 
-func (w *member) leaves() bool { return w.leaving || w.peer.Leaving }
-
 func (m *Machine) find(id sbr.ID) (int, bool) {
 	return slices.BinarySearchFunc(m.members, id, func(w member, id sbr.ID) int { return cmp.Compare(w.peer.ID, id) })
 }

@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -120,16 +121,9 @@ func (m *Machine) plan() {
 		if len(h.claims) > 1 || from == "" && !m.clear() || from != "" && !m.reaches(from) {
 			continue
 		}
-		m.ExplainShard(TopicMove, s, "to %s, from %s: %s", move.To, orNobody(from), move.Reason)
+		m.ExplainShard(TopicMove, s, "to %s, from %s: %s", move.To, cmp.Or(from, "nobody"), move.Reason)
 		m.order(s, from, move.To)
 	}
-}
-
-func orNobody(id sbr.ID) sbr.ID {
-	if id == "" {
-		return "nobody"
-	}
-	return id
 }
 
 // candidates are the members as the allocator sees them: those that have shards, or may get some.
@@ -147,7 +141,8 @@ func (m *Machine) candidates() []allocation.Member {
 		if !offers && !has[w.peer.ID] {
 			continue
 		}
-		a := allocation.Member{ID: w.peer.ID, Name: w.peer.Name, Leaving: w.leaves() || !offers}
+		leaves := w.leaving || w.peer.Leaving || !offers
+		a := allocation.Member{ID: w.peer.ID, Name: w.peer.Name, Leaving: leaves}
 		if w.peer.Roles != "" {
 			a.Roles = strings.Split(w.peer.Roles, ",")
 		}

@@ -1,6 +1,7 @@
 package drive
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -19,10 +20,7 @@ const scope = "github.com/serf-sbr/serf-sbr/singleton"
 
 // Meter is the meter of singletons and shards.
 func Meter(c Cluster) metric.Meter {
-	p := c.Config().Meter
-	if p == nil {
-		p = otel.GetMeterProvider()
-	}
+	p := cmp.Or(c.Config().Meter, otel.GetMeterProvider())
 	return p.Meter(scope, metric.WithInstrumentationVersion(downing.Version()))
 }
 

@@ -1,6 +1,7 @@
 package drive
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -20,10 +21,7 @@ func (d *Driver[M]) trace(r *Run) {
 			d.Log.Error("sbr: a trace could not be written", "panic", fmt.Sprint(p))
 		}
 	}()
-	p := d.Cluster.Config().Tracer
-	if p == nil {
-		p = otel.GetTracerProvider()
-	}
+	p := cmp.Or(d.Cluster.Config().Tracer, otel.GetTracerProvider())
 	tracer := p.Tracer(scope, trace.WithInstrumentationVersion(downing.Version()))
 	ended := time.Now()
 	cause, told := r.ending()
