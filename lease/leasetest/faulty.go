@@ -32,41 +32,27 @@ const (
 func (r Requests) include(write bool) bool { return r == All || (r == Writes) == write }
 
 // Fault is what may become of a request.
-type Fault uint8
+type Fault string
 
 // The faults.
 const (
 	// Unavailable: the request fails at once and is not sent. If it is so for all reads, for Always, watches
 	// are silent too.
-	Unavailable Fault = iota
+	Unavailable Fault = "unavailable"
 	// LoseRequest: the request vanishes on its way; the client waits until its ctx ends.
-	LoseRequest
+	LoseRequest Fault = "lose-request"
 	// LoseResponse: the request takes effect and the answer vanishes; the client waits until its ctx ends.
-	LoseResponse
+	LoseResponse Fault = "lose-response"
 	// BreakResponse: the request takes effect and the connection breaks; the client gets an error at once.
-	BreakResponse
+	BreakResponse Fault = "break-response"
 	// Conflict: the write fails with lease.ErrConflict although nothing has changed. Writes only.
-	Conflict
+	Conflict Fault = "conflict"
 	// Refuse: the write fails with lease.ErrRefused. Writes only.
-	Refuse
+	Refuse Fault = "refuse"
 	// CommitLate: the write gets stuck; the client waits until its ctx ends. Later the write reaches the
 	// store and is committed if its condition still holds. Writes only. Injected by the method of that name.
-	CommitLate
-
-	faults
+	CommitLate Fault = "commit-late"
 )
-
-var faultNames = [faults]string{
-	"unavailable", "lose-request", "lose-response", "break-response", "conflict", "refuse", "commit-late",
-}
-
-// String returns the fault in lower case.
-func (f Fault) String() string {
-	if f < faults {
-		return faultNames[f]
-	}
-	return fmt.Sprintf("fault(%d)", f)
-}
 
 func (f Fault) writesOnly() bool { return f == Conflict || f == Refuse || f == CommitLate }
 
@@ -212,18 +198,16 @@ func (f *Faulty) change(what func(*plan)) {
 	f.changed = make(chan struct{})
 }
 
-// fate is what one request meets. none as the fault: nothing.
+// fate is what one request meets. No fault: nothing.
 type fate struct {
 	fault           Fault
 	delay, lateness time.Duration
 }
 
-const none = faults
-
 // send counts a request and settles its fate.
 func (f *Faulty) send(write bool) fate {
 	f.mu.Lock()
-	out := fate{fault: none, delay: f.delay, lateness: f.lateness}
+	out := fate{delay: f.delay, lateness: f.lateness}
 	if write {
 		f.counters.Writes++
 	} else {

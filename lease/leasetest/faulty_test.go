@@ -64,7 +64,7 @@ func TestFaulty_EachFaultOfAWrite(t *testing.T) {
 		{fault: leasetest.Refuse, err: lease.ErrRefused},
 		{fault: leasetest.CommitLate, err: context.DeadlineExceeded, took: time.Second, later: true},
 	} {
-		t.Run(c.fault.String(), func(t *testing.T) {
+		t.Run(string(c.fault), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				inner := leasetest.NewMemory()
 				f := leasetest.NewFaulty(inner.View("a"))
@@ -98,7 +98,7 @@ func TestFaulty_EachFaultOfARead(t *testing.T) {
 	for fault, took := range map[leasetest.Fault]time.Duration{
 		leasetest.Unavailable: 0, leasetest.BreakResponse: 0, leasetest.LoseRequest: time.Second, leasetest.LoseResponse: time.Second,
 	} {
-		t.Run(fault.String(), func(t *testing.T) {
+		t.Run(string(fault), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := leasetest.NewFaulty(leasetest.NewMemory().View("a"))
 				f.Inject(leasetest.Reads, fault, leasetest.Always)

@@ -133,6 +133,9 @@ func (f *fight) run(t *testing.T) {
 	}
 }
 
+// slow is no fault of a request: the connection takes its time.
+const slow leasetest.Fault = "slow"
+
 // spoil lets each request through the connection decide what the next one meets.
 func (f *fight) spoil(connection *leasetest.Faulty, random *rand.Rand) {
 	var mu sync.Mutex
@@ -144,10 +147,14 @@ func (f *fight) spoil(connection *leasetest.Faulty, random *rand.Rand) {
 		if random.Float64() >= f.p {
 			return
 		}
-		switch fault := leasetest.Fault(random.IntN(8)); fault {
+		faults := []leasetest.Fault{
+			leasetest.Unavailable, leasetest.LoseRequest, leasetest.LoseResponse, leasetest.BreakResponse,
+			leasetest.Conflict, leasetest.Refuse, leasetest.CommitLate, slow,
+		}
+		switch fault := faults[random.IntN(len(faults))]; fault {
 		case leasetest.CommitLate:
 			connection.CommitLate(1, upTo(f.longest))
-		case leasetest.CommitLate + 1:
+		case slow:
 			connection.SetDelay(upTo(f.longest))
 		default:
 			connection.Inject(leasetest.All, fault, 1)

@@ -40,30 +40,20 @@ type Placement struct {
 	To sbr.ID
 }
 
-// Reason says why a shard moves.
-type Reason uint8
+// Reason says why a shard moves, in one word.
+type Reason string
 
 // The reasons, the most urgent first.
 const (
 	// Unowned: the shard runs nowhere.
-	Unowned Reason = iota + 1
+	Unowned Reason = "unowned"
 	// OwnerLeaves: its owner leaves.
-	OwnerLeaves
+	OwnerLeaves Reason = "owner-leaves"
 	// Preferred: the shard's hash prefers a member that has less than its share.
-	Preferred
+	Preferred Reason = "preferred"
 	// OwnerFull: its owner has more than the capacity.
-	OwnerFull
+	OwnerFull Reason = "owner-full"
 )
-
-var reasons = [...]string{"", "unowned", "owner-leaves", "preferred", "owner-full"}
-
-// String returns the reason in one word.
-func (r Reason) String() string {
-	if int(r) < len(reasons) {
-		return reasons[r]
-	}
-	return fmt.Sprintf("Reason(%d)", uint8(r))
-}
 
 // Move takes one shard to another member.
 type Move struct {

@@ -1,7 +1,6 @@
 package allocation_test
 
 import (
-	"fmt"
 	"math"
 	"testing"
 
@@ -137,13 +136,4 @@ func TestNew_DoesNotTouchNorKeepTheNames(t *testing.T) {
 	names[0] = "c"
 	a.Shards()[0] = "d"
 	require.Equal(t, []string{"a", "b"}, a.Shards())
-}
-
-func TestReason_String(t *testing.T) {
-	var words []string
-	for r := allocation.Unowned; r <= allocation.OwnerFull; r++ {
-		words = append(words, fmt.Sprint(r, r.Recovery()))
-	}
-	require.Equal(t, []string{"unowned true", "owner-leaves true", "preferred false", "owner-full false"}, words)
-	require.Equal(t, "Reason(9)", allocation.Reason(9).String())
 }
