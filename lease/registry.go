@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -43,11 +42,8 @@ func (s Spec) Configure(into any) error {
 // errors say of which kind of store they are.
 type Factory func(ctx context.Context, spec Spec) (Store, error)
 
-// registered are the implementations of this process by their configuration key.
-var registered = struct {
-	sync.RWMutex
-	factories map[string]Factory
-}{factories: map[string]Factory{}}
+// registered has the Factory of each configuration key of this process.
+var registered sync.Map
 
 // Register makes an implementation known. Call it from init or main. It panics on an empty or used key and on
 // a nil factory: these are programming errors.
@@ -55,34 +51,31 @@ func Register(key string, f Factory) {
 	if strings.TrimSpace(key) == "" || f == nil {
 		panic(fmt.Sprintf("lease: Register(%q): a key and a factory are required", key))
 	}
-	registered.Lock()
-	defer registered.Unlock()
-	if _, used := registered.factories[key]; used {
+	if _, used := registered.LoadOrStore(key, f); used {
 		panic(fmt.Sprintf("lease: Register(%q): the key is in use", key))
 	}
-	registered.factories[key] = f
 }
 
 // Implementations returns the keys that are registered, sorted.
-func Implementations() []string {
-	registered.RLock()
-	defer registered.RUnlock()
-	return slices.Sorted(maps.Keys(registered.factories))
+func Implementations() (keys []string) {
+	for key := range registered.Range {
+		keys = append(keys, key.(string))
+	}
+	slices.Sort(keys)
+	return keys
 }
 
 // Open opens a store. An unknown or empty key is an error that wraps ErrUnknownImplementation and lists the
 // known ones.
 func Open(ctx context.Context, key string, spec Spec) (Store, error) {
-	registered.RLock()
-	f := registered.factories[key]
-	registered.RUnlock()
-	if f == nil {
-		known := cmp.Or(strings.Join(Implementations(), ", "), "none")
-		return nil, fmt.Errorf("%w %q (known: %s)", ErrUnknownImplementation, key, known)
+	known, ok := registered.Load(key)
+	if !ok {
+		all := cmp.Or(strings.Join(Implementations(), ", "), "none")
+		return nil, fmt.Errorf("%w %q (known: %s)", ErrUnknownImplementation, key, all)
 	}
 	spec.Name = cmp.Or(spec.Name, spec.System+"-sbr")
 	spec.Settings.OperationTimeout = cmp.Or(spec.Settings.OperationTimeout, DefaultSettings().OperationTimeout)
-	s, err := f(ctx, spec)
+	s, err := known.(Factory)(ctx, spec)
 	if err != nil {
 		return nil, fmt.Errorf("lease: %w", err)
 	}

@@ -21,7 +21,8 @@ var errWentBack = errors.New("lease: the store holds less than was read from it 
 // Errors: those of a Read or a Write, and a store that went backwards; after an error that does not wrap
 // ErrRefused the change may have been written, or may be yet.
 func (l *Lease) Amend(ctx context.Context, change func(*sbr.Verdict) bool) (Record, error) {
-	return l.change(ctx, Amendment(change))
+	f := l.do(ctx, Amendment(change))
+	return f.Snapshot.Record, f.Err
 }
 
 // Amendment is what Amend does.
@@ -50,11 +51,12 @@ func Amendment(change func(*sbr.Verdict) bool) ChangeOp {
 // written.
 func (l *Lease) Restore(ctx context.Context, v sbr.Verdict) (Record, error) {
 	nonce := l.opts.Nonce()
-	r, err := l.change(ctx, Restoration(v, nonce))
-	if err == nil && r.Nonce == nonce {
+	f := l.do(ctx, Restoration(v, nonce))
+	r := f.Snapshot.Record
+	if f.Err == nil && r.Nonce == nonce {
 		l.log.Warn("lease: wrote back what the store had lost", "token", r.Token)
 	}
-	return r, err
+	return r, f.Err
 }
 
 // Restoration is what Restore does, under a nonce that no other attempt of any owner uses.
@@ -68,13 +70,6 @@ func Restoration(v sbr.Verdict, nonce string) ChangeOp {
 			Verdict: newest(v.Clone(), r.Verdict),
 		}, true, nil
 	}}
-}
-
-// change writes what op makes of the record, by one conditional write, and tries again after a conflict or a
-// write without an answer.
-func (l *Lease) change(ctx context.Context, op ChangeOp) (Record, error) {
-	f := l.do(ctx, op)
-	return f.Snapshot.Record, f.Err
 }
 
 // ErrVerdictSpent is wrapped by Reset when the last verdict itself has the largest token: it cannot be kept.

@@ -45,7 +45,7 @@ func follow[T comparable](ctx context.Context, c Roster, leads func(downing.Peer
 	}
 	context.AfterFunc(ctx, c.Follow(look))
 	look()
-	return told.Changes(ctx, nil)
+	return drive.Changes(ctx, &told, nil, func(l T) T { return l })
 }
 
 // leader is the oldest member with a role that does not leave. An unreachable member leads until it is

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"slices"
 )
 
 // MaxBody is the largest request body that Handler takes, in bytes. Larger ones need Do in a handler of one's
@@ -70,12 +71,7 @@ func guard(f *Fence, token uint64, next http.Handler, w http.ResponseWriter, r *
 }
 
 func safe(method string) bool {
-	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
-		return true
-	default:
-		return false
-	}
+	return slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace}, method)
 }
 
 // refusal is the body of an answer that is not next's.

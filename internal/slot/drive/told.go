@@ -62,8 +62,3 @@ func Changes[T, U any](ctx context.Context, t *Told[T], over <-chan struct{}, of
 	}()
 	return told
 }
-
-// Changes sends the value itself.
-func (t *Told[T]) Changes(ctx context.Context, over <-chan struct{}) <-chan T {
-	return Changes(ctx, t, over, func(v T) T { return v })
-}
