@@ -31,8 +31,8 @@ type File struct {
 	path string
 	disk folder.Disk
 
-	mu   sync.Mutex
-	lock *flock.Flock // nil once closed
+	mu   sync.Mutex // a Save, or Close
+	lock *flock.Flock
 }
 
 // OpenFile opens the file at path for this process alone, until Close. A file that is not there yet has never
@@ -59,12 +59,7 @@ func OpenFile(path string) (*File, error) {
 func (f *File) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.lock == nil {
-		return nil
-	}
-	lock := f.lock
-	f.lock = nil
-	return lock.Close()
+	return f.lock.Close()
 }
 
 // Load implements Storage. The error wraps ErrDamaged when the file is there and holds no token.
@@ -102,7 +97,7 @@ func (f *File) read() (string, error) {
 func (f *File) Save(token uint64) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.lock == nil {
+	if !f.lock.Locked() {
 		return fmt.Errorf("fence: %s: %w", f.path, os.ErrClosed)
 	}
 	if err := f.disk.Replace(f.path, f.path+".tmp", []byte(Format(token)+"\n"), fileMode); err != nil {

@@ -179,10 +179,7 @@ const (
 )
 
 // heldLock is the lock of all writers. The kernel frees it when its process ends, however it ends.
-type heldLock struct {
-	path string
-	f    *flock.Flock
-}
+type heldLock struct{ *flock.Flock }
 
 func (s *Store) lockPath() string { return s.path + ".lock" }
 
@@ -193,15 +190,15 @@ func (s *Store) lock(ctx context.Context) (*heldLock, error) {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		f := flock.New(s.lockPath(), flock.SetFlag(os.O_CREATE|os.O_RDONLY|openFlags), flock.SetPermissions(lockMode))
-		ok, err := f.TryLockContext(ctx, lockRetry)
+		flags := os.O_CREATE | os.O_RDONLY | openFlags
+		l := &heldLock{flock.New(s.lockPath(), flock.SetFlag(flags), flock.SetPermissions(lockMode))}
+		ok, err := l.TryLockContext(ctx, lockRetry)
 		switch {
 		case ctx.Err() != nil && !ok:
 			return nil, fmt.Errorf("%w: %w", errLockHeld, context.Cause(ctx))
 		case err != nil:
 			return nil, err
 		}
-		l := &heldLock{path: s.lockPath(), f: f}
 		stands, err := l.stands()
 		if stands {
 			s.waiting.Store(false)
@@ -217,14 +214,14 @@ func (s *Store) lock(ctx context.Context) (*heldLock, error) {
 // stands reports whether the lock file is still the locked one. If it was deleted the lock does not exclude
 // later writers.
 func (l *heldLock) stands() (bool, error) {
-	mine, err := l.f.Stat()
+	mine, err := l.Stat()
 	if err != nil {
 		return false, err
 	}
 	if !mine.Mode().IsRegular() {
-		return false, fmt.Errorf("%s: %w", l.path, errNotRegular)
+		return false, fmt.Errorf("%s: %w", l, errNotRegular)
 	}
-	present, err := os.Lstat(l.path)
+	present, err := os.Lstat(l.Path())
 	if err != nil {
 		return false, nil //nolint:nilerror // deleted: that is the answer
 	}
@@ -240,7 +237,7 @@ func (s *Store) interrupted(cause error) error {
 	return cause
 }
 
-func (l *heldLock) release() { _ = l.f.Unlock() }
+func (l *heldLock) release() { _ = l.Unlock() }
 
 const (
 	tempSuffix = ".tmp"
