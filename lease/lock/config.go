@@ -70,9 +70,6 @@ type Config struct {
 	Clock lease.Clock
 	// Logger receives warnings. Nil: silence.
 	Logger *slog.Logger
-	// Nonce returns a text that it never returned before, in no process: owner ids and attempts are named by
-	// it. Nil: 128 random bits.
-	Nonce func() string
 }
 
 // DefaultConfig returns the defaults, written out.
@@ -113,11 +110,8 @@ func (c Config) filled() Config {
 	defaults := DefaultConfig()
 	c.Duration = cmp.Or(c.Duration, defaults.Duration)
 	c.OperationTimeout = cmp.Or(c.OperationTimeout, defaults.OperationTimeout)
-	if c.Nonce == nil {
-		c.Nonce = rand.Text
-	}
 	if c.Owner == "" {
-		c.Owner = c.Nonce()
+		c.Owner = rand.Text()
 	}
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Name != "" {

@@ -57,7 +57,7 @@ func open(store lease.Store, cfg Config, use string) (*Lock, error) {
 			return nil, errors.New("lock: other users of this store expire holders by a rule of their own: use a store of its own")
 		}
 	}
-	l, err := lease.New(store, cfg.Owner, settings, lease.Options{Use: use, Clock: cfg.Clock, Nonce: cfg.Nonce, Logger: cfg.Logger})
+	l, err := lease.New(store, cfg.Owner, settings, lease.Options{Use: use, Clock: cfg.Clock, Logger: cfg.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}

@@ -3,7 +3,6 @@ package lock_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -188,18 +187,14 @@ func TestOwner_Policies(t *testing.T) {
 	t.Run("static", func(t *testing.T) { assert.Equal(t, "billing", open("billing").Owner()) })
 }
 
-// The clock is the caller's, and so are the names of attempts.
-func TestConfig_ClockAndNonce(t *testing.T) {
-	clock, store, n := leasetest.NewClock(), leasetest.NewMemory(), 0
-	cfg := lock.Config{Clock: clock, Nonce: func() string { n++; return fmt.Sprint("nonce-", n) }}
-	k, err := lock.New(store.View("x"), cfg)
+func TestConfig_TheClockIsTheCallers(t *testing.T) {
+	clock, store := leasetest.NewClock(), leasetest.NewMemory()
+	k, err := lock.New(store.View("x"), lock.Config{Clock: clock})
 	require.NoError(t, err)
 	defer k.Close()
 	ok, err := k.Acquire(t.Context())
 	require.NoError(t, err)
 	require.True(t, ok)
-	assert.Equal(t, "nonce-1", k.Owner())
-	assert.Equal(t, "nonce-2", store.Snapshot().Record.Nonce)
 	assert.True(t, clock.Now().Equal(store.Snapshot().Record.Acquired))
 	clock.Advance(usable)
 	assert.False(t, k.Held())
