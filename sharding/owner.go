@@ -146,14 +146,10 @@ func (m *Manager) measure() error {
 		if l == nil {
 			return nil
 		}
-		show := func(state coordinator.State, n int) {
+		for state, n := range l.Count {
 			o.ObserveInt64(shards, int64(n), metric.WithAttributes(
 				attribute.String("name", m.cfg.Type), attribute.String("state", string(state))))
 		}
-		show(coordinator.Running, l.Running)
-		show(coordinator.Moving, l.Moving)
-		show(coordinator.Waiting, l.Waiting)
-		show(coordinator.Unowned, l.Unowned)
 		return nil
 	}, shards)
 	return err

@@ -165,14 +165,14 @@ func known(t *testing.T, change func(*coordinator.Config)) *desk {
 	d.state("n2", runs(1, 8))
 	d.state("n3", nil)
 	d.pass(5 * time.Second)
-	require.Equal(t, 2, d.m.Status().Running)
+	require.Equal(t, 2, d.m.Status().Count[coordinator.Running])
 	return d
 }
 
 func TestReport_ThatWasOvertakenDoesNotCount(t *testing.T) {
 	d := known(t, nil)
 	d.state("n1", func(a *message.Message) { a.Seq = 1; a.Entries = nil })
-	require.Equal(t, 2, d.m.Status().Running)
+	require.Equal(t, 2, d.m.Status().Count[coordinator.Running])
 	d.step(slot.Asked[message.Message]{Ref: 1, From: "n1", Message: message.Message{Kind: message.State, Digest: deskDigest, Term: 5, Entries: []message.Entry{{Shard: 0, Seen: 7}}}})
 	for _, e := range d.pass(0) {
 		_, noted := e.(slot.Answer[message.Message])
@@ -215,7 +215,7 @@ func TestUnserved_AfterANewerWordDoesNotCount(t *testing.T) {
 	d := known(t, nil)
 	d.state("n1", func(a *message.Message) { runs(0, 7)(a); a.Number = message.Number(5, 30) })
 	d.step(slot.Answered[message.Message]{From: "n1", Message: message.Message{Kind: message.Report, Number: message.Number(5, 2)}, Unserved: true})
-	require.Equal(t, 2, d.m.Status().Running)
+	require.Equal(t, 2, d.m.Status().Count[coordinator.Running])
 }
 
 func TestResign_WhenNumbersAreSpent(t *testing.T) {
@@ -277,7 +277,7 @@ func TestMember_GoneWaitsForItsMargin(t *testing.T) {
 	d.view.Peers = d.view.Peers[:1]
 	d.change(0, func(*slot.Peer) {})
 	require.Empty(t, ordered(d.pass(19*time.Second)))
-	require.Equal(t, 1, d.m.Status().Waiting)
+	require.Equal(t, 1, d.m.Status().Count[coordinator.Waiting])
 	o := ordered(d.pass(time.Second + 100*time.Millisecond))
 	require.Len(t, o, 1)
 	require.Equal(t, message.Order{Shard: 1, To: message.KeyOf("n1"), Number: o[0].Number}, o[0])
@@ -292,7 +292,7 @@ func TestMember_BackUnderAMarginKeepsItsShards(t *testing.T) {
 	d.view.Peers = peers
 	d.change(0, func(*slot.Peer) {})
 	require.Empty(t, ordered(d.pass(time.Minute)))
-	require.Equal(t, 2, d.m.Status().Running)
+	require.Equal(t, 2, d.m.Status().Count[coordinator.Running])
 }
 
 // A manager that is opened again in the same incarnation knows nothing of what the one before was told.
@@ -364,11 +364,11 @@ func TestOrders_NoMoreAtOnceThanAllowed(t *testing.T) {
 		for range 10 {
 			o := ordered(d.pass(100 * time.Millisecond))
 			require.Len(t, o, 5)
-			require.Equal(t, 5, d.m.Status().Moving)
+			require.Equal(t, 5, d.m.Status().Count[coordinator.Moving])
 			d.carriedOut(o)
 		}
 		require.Empty(t, ordered(d.pass(time.Second)))
-		require.Equal(t, 50, d.m.Status().Running)
+		require.Equal(t, 50, d.m.Status().Count[coordinator.Running])
 	})
 	t.Run("of shards that run well", func(t *testing.T) {
 		d := newDesk(t, shardsOf(t, 30, 5, 1))
@@ -382,7 +382,7 @@ func TestOrders_NoMoreAtOnceThanAllowed(t *testing.T) {
 			moved++
 		}
 		require.GreaterOrEqual(t, moved, 10)
-		require.Equal(t, 30, d.m.Status().Running)
+		require.Equal(t, 30, d.m.Status().Count[coordinator.Running])
 	})
 }
 
@@ -403,5 +403,6 @@ func TestReport_InPages(t *testing.T) {
 	}
 	d.pass(100 * time.Millisecond)
 	require.True(t, d.m.Status().Recovered)
-	require.Equal(t, message.MaxShards, d.m.Status().Running+d.m.Status().Moving)
+	count := d.m.Status().Count
+	require.Equal(t, message.MaxShards, count[coordinator.Running]+count[coordinator.Moving])
 }

@@ -33,8 +33,7 @@ type Status struct {
 	// Recovered says that the coordinator has known once what all members run.
 	Recovered bool
 	Shards    []ShardStatus // by name
-	// Running, Moving, Waiting and Unowned count them.
-	Running, Moving, Waiting, Unowned int
+	Count     map[State]int // of them; it has all states
 	// Silent are members that have not reported what they run; Strangers have another list of shards. By ID.
 	Silent, Strangers []sbr.ID
 }
@@ -44,12 +43,14 @@ func (m *Machine) Revision() uint64 { return m.revision }
 
 // Status returns what is known. It shares nothing with the machine.
 func (m *Machine) Status() Status {
-	st := Status{Recovered: m.recovered, Shards: make([]ShardStatus, 0, len(m.shards))}
-	count := map[State]*int{Unowned: &st.Unowned, Running: &st.Running, Moving: &st.Moving, Waiting: &st.Waiting}
+	st := Status{
+		Recovered: m.recovered, Shards: make([]ShardStatus, 0, len(m.shards)),
+		Count: map[State]int{Unowned: 0, Running: 0, Moving: 0, Waiting: 0},
+	}
 	for s := range m.shards {
 		h := &m.shards[s]
 		x := ShardStatus{Shard: m.names[s], State: m.stateOf(h), To: h.order.to}
-		*count[x.State]++
+		st.Count[x.State]++
 		st.Shards = append(st.Shards, x)
 	}
 	for i := range m.members {
