@@ -1,7 +1,6 @@
 package sbr
 
 import (
-	"cmp"
 	"math/bits"
 	"slices"
 )
@@ -28,18 +27,18 @@ type Group struct {
 // member that is heard can be reached, and no link between two of them is broken. The same reports give the
 // same group, whichever of its members looks.
 func (v *View) LargestGroup(role string) *Group {
-	heard, disputed, broken := v.broken()
-	if !disputed && broken == nil {
+	place := v.place()
+	heard, disputed, within := v.heard(place)
+	if !disputed && !within {
 		return nil
 	}
-	g := &Group{Broken: broken, Exact: true}
-	gr, number := graph{}, make(map[ID]int)
+	g, gr, number := &Group{Exact: true}, graph{}, make([]int, len(v.Members))
 	for i := range v.Members {
 		m := &v.Members[i]
 		counted := m.counted() && m.HasRole(role)
 		switch {
 		case heard.has(i):
-			number[m.ID] = len(g.Heard)
+			number[i] = len(g.Heard)
 			g.Heard = append(g.Heard, m.ID)
 			gr.counted = append(gr.counted, counted)
 		case counted:
@@ -47,8 +46,28 @@ func (v *View) LargestGroup(role string) *Group {
 		}
 	}
 	gr.near = make([]bitset, len(g.Heard))
-	for _, link := range broken {
-		gr.join(number[link[0]], number[link[1]])
+	for _, r := range v.Reports {
+		a, known := place[r.Observer]
+		b, knownToo := place[r.Subject]
+		if known && knownToo && heard.has(a) && heard.has(b) && a != b {
+			gr.join(number[a], number[b])
+		}
+	}
+	ends := 0
+	for _, near := range gr.near {
+		n, _ := near.common(near)
+		ends += n
+	}
+	if !disputed && ends == 0 {
+		return nil
+	}
+	g.Broken = make([][2]ID, 0, ends/2)
+	for a, near := range gr.near {
+		for b := range near.each {
+			if a < b {
+				g.Broken = append(g.Broken, [2]ID{g.Heard[a], g.Heard[b]})
+			}
+		}
 	}
 	var keep bitset
 	keep, g.Exact = gr.independent()
@@ -62,29 +81,6 @@ func (v *View) LargestGroup(role string) *Group {
 		g.Lowest = slices.Contains(g.Members, lowest.ID)
 	}
 	return g
-}
-
-// broken lists the links between two heard members that a report says are broken, each once, and in address
-// order. disputed says that a heard member cannot be reached: others of this side may reach it.
-func (v *View) broken() (heard places, disputed bool, links [][2]ID) {
-	place := v.place()
-	heard, disputed, within := v.heard(place)
-	if !within {
-		return heard, disputed, nil
-	}
-	var pairs [][2]int
-	for _, r := range v.Reports {
-		a, known := place[r.Observer]
-		b, knownToo := place[r.Subject]
-		if known && knownToo && heard.has(a) && heard.has(b) && a != b {
-			pairs = append(pairs, [2]int{min(a, b), max(a, b)})
-		}
-	}
-	slices.SortFunc(pairs, func(x, y [2]int) int { return cmp.Or(cmp.Compare(x[0], y[0]), cmp.Compare(x[1], y[1])) })
-	for _, p := range slices.Compact(pairs) {
-		links = append(links, [2]ID{v.Members[p[0]].ID, v.Members[p[1]].ID})
-	}
-	return heard, disputed, links
 }
 
 // heard returns the members that may stay: self, those that it reaches, and those whose reports arrive;

@@ -1,8 +1,8 @@
 package sbr
 
 import (
-	"cmp"
 	"slices"
+	"strings"
 )
 
 // Report is one observation: Observer cannot reach Subject.
@@ -12,7 +12,10 @@ type Report struct {
 
 // compareReports orders reports by observer, then by subject.
 func compareReports(a, b Report) int {
-	return cmp.Or(cmp.Compare(a.Observer, b.Observer), cmp.Compare(a.Subject, b.Subject))
+	if a.Observer == b.Observer {
+		return strings.Compare(string(a.Subject), string(b.Subject))
+	}
+	return strings.Compare(string(a.Observer), string(b.Observer))
 }
 
 // View is everything a strategy may know: the members as one of them sees them, at one moment.

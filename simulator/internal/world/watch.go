@@ -1,8 +1,8 @@
 package world
 
 import (
-	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -22,6 +22,12 @@ type watch struct {
 	// whom.
 	indirect []sbr.ID
 	reports  []sbr.Report
+	// judged is what wouldDown answered last, and about what: most events change neither.
+	judged struct {
+		members            []sbr.Member
+		reports, confirmed []sbr.Report
+		down               []sbr.ID
+	}
 	// since and missed are since when each of the reports, and a member's being unreachable, stand without a
 	// gap.
 	reported []sbr.Report
@@ -91,12 +97,8 @@ func changesView(p *process, e sbr.Event) (unreachable, changes bool) {
 			if p.r.Suspects() == 0 || p.clean(before) && p.clean(e.Reports) {
 				return false, false
 			}
-			before, after := p.confirmed(before, p.misses), p.confirmed(e.Reports, p.misses)
-			if slices.Equal(before, after) {
-				return false, false
-			}
 			members := p.r.Snapshot().Members
-			return false, !slices.Equal(p.wouldDown(members, before), p.wouldDown(members, after))
+			return false, !slices.Equal(p.wouldDown(members, before), p.wouldDown(members, e.Reports))
 		}
 		var ids []sbr.ID
 		if aboutObservers(e.Reports) {
@@ -136,7 +138,10 @@ func (p *process) misses(id sbr.ID) bool {
 
 // compareReports is the order of all lists of reports.
 func compareReports(a, b sbr.Report) int {
-	return cmp.Or(cmp.Compare(a.Observer, b.Observer), cmp.Compare(a.Subject, b.Subject))
+	if a.Observer == b.Observer {
+		return strings.Compare(string(a.Subject), string(b.Subject))
+	}
+	return strings.Compare(string(a.Observer), string(b.Observer))
 }
 
 // confirmed are the reports that can break a link: one end is unreachable for p, or both report each other.
@@ -179,10 +184,23 @@ func (p *process) clean(reports []sbr.Report) bool {
 	return true
 }
 
-// wouldDown lists which of the members p would down if it had to decide by reports that are confirmed.
-func (p *process) wouldDown(members []sbr.Member, confirmed []sbr.Report) []sbr.ID {
-	v, rules := sbr.View{Self: p.id, Members: members, Reports: confirmed}, p.node.rules
-	return sbr.Decide(rules.Strategy, &v, rules.Resolver.DownAllWhenIndirectlyConnected).Down
+// wouldDown lists which of the members p would down if it had to decide by those of the reports that are
+// confirmed.
+func (p *process) wouldDown(members []sbr.Member, reports []sbr.Report) []sbr.ID {
+	last := &p.watch.judged
+	same := slices.EqualFunc(members, last.members, func(a, b sbr.Member) bool {
+		return a.ID == b.ID && a.Status == b.Status && a.Unreachable == b.Unreachable // nothing else of it changes
+	})
+	if same && slices.Equal(reports, last.reports) {
+		return last.down
+	}
+	confirmed := p.confirmed(reports, p.misses)
+	if !same || !slices.Equal(confirmed, last.confirmed) {
+		v, rules := sbr.View{Self: p.id, Members: members, Reports: confirmed}, p.node.rules
+		last.down = sbr.Decide(rules.Strategy, &v, rules.Resolver.DownAllWhenIndirectlyConnected).Down
+	}
+	last.members, last.reports, last.confirmed = members, reports, confirmed
+	return last.down
 }
 
 // brokenLinks are those between two members that p hears. It says plainly what the resolver and
