@@ -202,7 +202,7 @@ func (s *search) solve() bitset {
 	for i := range n {
 		all.set(i)
 	}
-	s.branch(all, newBitset(n), 0)
+	s.branch(all.clone(), newBitset(n), 0)
 	target := s.worth
 	set, rest, weight := newBitset(n), all, 0
 	for i := range n {
@@ -229,9 +229,8 @@ func (s *search) solve() bitset {
 }
 
 // branch looks for a better set among those that have the members of chosen, whose weight is given, and some
-// of rest, none of which is near a chosen one.
+// of rest, none of which is near a chosen one. Both sets are its own.
 func (s *search) branch(rest, chosen bitset, weight int) {
-	rest, chosen = rest.clone(), chosen.clone()
 	for s.steps <= groupSteps {
 		pick, weight2 := s.reduce(rest, chosen, weight)
 		weight = weight2
@@ -245,10 +244,10 @@ func (s *search) branch(rest, chosen bitset, weight int) {
 			return
 		}
 		// With it first, then without it.
+		rest.clear(pick)
 		with := chosen.clone()
 		with.set(pick)
-		s.branch(rest.minus(s.near[pick]).minus(single(len(s.weight), pick)), with, weight+s.weight[pick])
-		rest.clear(pick)
+		s.branch(rest.minus(s.near[pick]), with, weight+s.weight[pick])
 	}
 }
 
@@ -306,12 +305,6 @@ type bitset []uint64
 const wordBits = 64
 
 func newBitset(n int) bitset { return make(bitset, (n+wordBits-1)/wordBits) }
-
-func single(n, i int) bitset {
-	b := newBitset(n)
-	b.set(i)
-	return b
-}
 
 func (b bitset) has(i int) bool { return b != nil && b[i/wordBits]&(1<<(i%wordBits)) != 0 }
 func (b bitset) set(i int)      { b[i/wordBits] |= 1 << (i % wordBits) }

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Snapshot is the state of a resolver for people and observers. It shares nothing with the resolver.
+// Snapshot is the state of a resolver for people and observers. It shares nothing with the resolver but the
+// lists of verdicts, which must not be changed.
 type Snapshot struct {
 	State State
 	Self  ID
@@ -82,9 +83,8 @@ func (r *Resolver) Snapshot() Snapshot {
 	v := View{Self: r.self, Members: r.members}
 	s := Snapshot{
 		State: r.State(), Self: r.self, Members: slices.Clone(r.members), Responsible: r.armed && v.Responsible(),
-		Record: r.record, Known: r.read, Verdict: *r.verdict.Clone(), StableAfter: r.stableAfter(), StableFor: r.size,
+		Record: r.record, Known: r.read, Verdict: r.verdict, StableAfter: r.stableAfter(), StableFor: r.size,
 	}
-	s.Record.Verdict = r.record.Verdict.Clone()
 	if l := v.Leader(); l != nil {
 		s.Leader = l.ID
 	}

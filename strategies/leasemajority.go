@@ -47,12 +47,15 @@ func (l LeaseMajority) Decide(v *sbr.View) sbr.Choice {
 		if g := v.LargestGroup(l.Role); g != nil {
 			return l.keep(v, g)
 		}
+		clean := *v
+		clean.Reports = nil // all that they say is who is unreachable
+		v = &clean
 	}
 	s := look(v, l.Role)
 	switch {
-	case s.whole() || !s.cut && l.KeepsLargestGroup():
+	case s.whole():
 		return nothing()
-	case s.indirect > 0 && !l.KeepsLargestGroup():
+	case s.indirect > 0:
 		// No delay, even on the smaller side: the counts mean little while members disagree about which
 		// members are reachable.
 		return s.choose(sbr.AcquireLeaseAndDownIndirectlyConnected, s.indirectly())

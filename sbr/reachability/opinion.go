@@ -1,7 +1,6 @@
 package reachability
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -131,7 +130,7 @@ func (t *Tracker) expire(now time.Duration) {
 	}
 	t.expires = never
 	for _, p := range t.ring {
-		t.changed = p.retract(func(r *report) bool { return now >= r.until }) || t.changed
+		t.changed = p.retract(func(r report) bool { return now >= r.until }) || t.changed
 		for _, r := range p.reports {
 			t.expires = min(t.expires, r.until)
 		}
@@ -199,10 +198,6 @@ func (t *Tracker) pair() {
 // Each observer's begin behind those of the observers before it, and subjects come in order, so that nothing
 // needs sorting.
 func (t *Tracker) collect() []sbr.Report {
-	if t.inOrder == nil {
-		t.inOrder = append(slices.Clip(t.ring), t.self)
-		slices.SortFunc(t.inOrder, func(a, b *peer) int { return cmp.Compare(a.id, b.id) })
-	}
 	misses := func(p *peer) bool { return p.failed || t.missed(p) }
 	counts := func(o *peer) bool { return !o.failed && (t.cfg.AllHeard || !o.agreed) }
 	total := 0

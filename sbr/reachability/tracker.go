@@ -109,10 +109,9 @@ type Tracker struct {
 	cfg  Settings
 	self *peer // this member: its place on the ring, and what others report of it
 
-	peers map[sbr.ID]*peer // the others
-	ring  []*peer          // the others in ring order, beginning after self
-	// inOrder are all members by their ids; nil: it is to be made anew.
-	inOrder []*peer
+	peers   map[sbr.ID]*peer // the others
+	ring    []*peer          // the others in ring order, beginning after self
+	inOrder []*peer          // all members by their ids
 	round   int
 	span    int     // how many of the ring are probed
 	next    int     // of the members behind the neighbours, the first to probe in the next round
@@ -158,10 +157,10 @@ func (p *peer) report(about *peer) *report {
 }
 
 // retract forgets those of p's reports that over says.
-func (p *peer) retract(over func(*report) bool) (some bool) {
+func (p *peer) retract(over func(report) bool) (some bool) {
 	before := len(p.reports)
 	p.reports = slices.DeleteFunc(p.reports, func(r report) bool {
-		if !over(&r) {
+		if !over(r) {
 			return false
 		}
 		r.about.observers = slices.DeleteFunc(r.about.observers, func(o *peer) bool { return o == p })
@@ -177,8 +176,9 @@ const never = time.Duration(1<<63 - 1)
 
 // New returns the tracker of the member self.
 func New(cfg Settings, self sbr.ID) *Tracker {
+	me := &peer{id: self, hash: hash(self)}
 	return &Tracker{
-		cfg: cfg, self: &peer{id: self, hash: hash(self)}, peers: make(map[sbr.ID]*peer), span: cfg.Neighbours, expires: never,
+		cfg: cfg, self: me, peers: make(map[sbr.ID]*peer), inOrder: []*peer{me}, span: cfg.Neighbours, expires: never,
 	}
 }
 
@@ -188,8 +188,9 @@ func (t *Tracker) Add(id sbr.ID) {
 		return
 	}
 	p := &peer{id: id, hash: hash(id)}
-	t.peers[id], t.changed, t.inOrder = p, true, nil
+	t.peers[id], t.changed = p, true
 	t.ring = slices.Insert(t.ring, t.place(p), p)
+	t.inOrder = slices.Insert(t.inOrder, t.order(p), p)
 }
 
 // Remove forgets a member and everything it reported.
@@ -198,14 +199,14 @@ func (t *Tracker) Remove(id sbr.ID) {
 	if gone == nil {
 		return
 	}
-	i := t.place(gone)
-	t.ring = slices.Delete(t.ring, i, i+1)
+	i, j := t.place(gone), t.order(gone)
+	t.ring, t.inOrder = slices.Delete(t.ring, i, i+1), slices.Delete(t.inOrder, j, j+1)
 	t.due = slices.DeleteFunc(t.due, func(p *peer) bool { return p == gone })
-	t.changed, t.inOrder = true, nil
+	t.changed = true
 	delete(t.peers, id)
 	gone.silence()
 	for _, by := range slices.Clone(gone.observers) {
-		by.retract(func(r *report) bool { return r.about == gone })
+		by.retract(func(r report) bool { return r.about == gone })
 	}
 }
 
@@ -218,7 +219,7 @@ func (t *Tracker) Downed(id sbr.ID) {
 }
 
 // silence forgets all that p reports.
-func (p *peer) silence() { p.retract(func(*report) bool { return true }) }
+func (p *peer) silence() { p.retract(func(report) bool { return true }) }
 
 // SetFailed records what Serf says of a member.
 func (t *Tracker) SetFailed(id sbr.ID, failed bool) {
@@ -245,6 +246,12 @@ func (t *Tracker) place(p *peer) int {
 	i, _ := slices.BinarySearchFunc(t.ring, p, func(a, b *peer) int {
 		return cmp.Or(cmp.Compare(a.hash-t.self.hash, b.hash-t.self.hash), cmp.Compare(a.id, b.id))
 	})
+	return i
+}
+
+// order is the same among all members by their ids.
+func (t *Tracker) order(p *peer) int {
+	i, _ := slices.BinarySearchFunc(t.inOrder, p, func(a, b *peer) int { return cmp.Compare(a.id, b.id) })
 	return i
 }
 
@@ -372,7 +379,7 @@ func (t *Tracker) Reported(now time.Duration, observer sbr.ID, age time.Duration
 			}
 		}
 	}
-	if len(good) > 0 && by.retract(func(r *report) bool { return slices.Contains(good, r.about.id) }) {
+	if len(good) > 0 && by.retract(func(r report) bool { return slices.Contains(good, r.about.id) }) {
 		t.changed = true
 	}
 }
