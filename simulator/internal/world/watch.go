@@ -22,12 +22,7 @@ type watch struct {
 	// whom.
 	indirect []sbr.ID
 	reports  []sbr.Report
-	// judged is what wouldDown answered last, and about what: most events change neither.
-	judged struct {
-		members            []sbr.Member
-		reports, confirmed []sbr.Report
-		down               []sbr.ID
-	}
+	judged   judgement
 	// since and missed are since when each of the reports, and a member's being unreachable, stand without a
 	// gap.
 	reported []sbr.Report
@@ -48,6 +43,13 @@ type watch struct {
 	late bool
 	// harmed says that something happened to it, or to its way to the store, that excuses it from promise L1.
 	harmed bool
+}
+
+// judgement is what wouldDown answered last, and about what: most events change neither.
+type judgement struct {
+	members            []sbr.Member
+	reports, confirmed []sbr.Report
+	down               []sbr.ID
 }
 
 // stableAfter is what stable-after must be at the process.
@@ -95,6 +97,7 @@ func changesView(p *process, e sbr.Event) (unreachable, changes bool) {
 		p.watch.reports = e.Reports
 		if sbr.KeepsLargestGroup(p.node.rules.Strategy) {
 			if p.r.Suspects() == 0 || p.clean(before) && p.clean(e.Reports) {
+				p.watch.judged = judgement{}
 				return false, false
 			}
 			members := p.r.Snapshot().Members
