@@ -173,11 +173,13 @@ type search struct {
 	steps  int
 	best   bitset // the best set that was found
 	worth  int    // its weight
+
+	left, clique bitset // of use within bound only
 }
 
 func (g *graph) search(component []int) *search {
 	n := len(component)
-	s := &search{near: make([]bitset, n), weight: make([]int, n)}
+	s := &search{near: make([]bitset, n), weight: make([]int, n), left: newBitset(n), clique: newBitset(n)}
 	for i, a := range component {
 		s.near[i] = newBitset(n)
 		for j, b := range component {
@@ -283,14 +285,16 @@ func (s *search) reduce(rest, chosen bitset, weight int) (pick, total int) {
 // bound is what rest can add at most: of members that are all near each other a set has one. They are put
 // together greedily.
 func (s *search) bound(rest bitset) (bound int) {
-	rest = rest.clone()
-	for i := range rest.each {
+	left, clique := s.left, s.clique
+	copy(left, rest)
+	for i := range left.each {
 		best := s.weight[i]
-		rest.clear(i)
-		clique := rest.and(s.near[i])
+		left.clear(i)
+		copy(clique, left)
+		clique.intersect(s.near[i])
 		for j := range clique.each {
 			best = max(best, s.weight[j])
-			rest.clear(j)
+			left.clear(j)
 			clique.intersect(s.near[j])
 		}
 		s.steps += 2 * len(rest)
@@ -337,12 +341,6 @@ func (b bitset) common(o bitset) (n, one int) {
 		}
 	}
 	return n, one
-}
-
-func (b bitset) and(o bitset) bitset {
-	c := b.clone()
-	c.intersect(o)
-	return c
 }
 
 func (b bitset) intersect(o bitset) {
