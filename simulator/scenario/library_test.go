@@ -38,9 +38,12 @@ func small(s *Scenario) bool { return len(s.Names().Nodes) <= 50 }
 
 func TestLibrary_EveryScenarioPasses(t *testing.T) {
 	for name, s := range library(t) {
-		seeds := uint64(5)
-		if !small(s) {
+		seeds := uint64(20)
+		switch {
+		case !small(s):
 			seeds = 1
+		case testing.Short():
+			seeds = 5
 		}
 		for seed := uint64(1); seed <= seeds; seed++ {
 			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 // result is what one step of the suite said of the tree.
 type result struct {
-	// Caught names what failed, "package: test" or "sbr simulate: scenario, seed n". Empty: all passed.
+	// Caught names what failed, "package: test". Empty: all passed.
 	Caught string
 	// Hung says that it failed by running out of time.
 	Hung bool

@@ -50,18 +50,3 @@ func TestReadTests_ElseItIsAnError(t *testing.T) {
 		})
 	}
 }
-
-func TestReadRuns(t *testing.T) {
-	r, err := readRuns([]byte("PASS  a, seed 1: n1 up\n\n1 of 1 runs passed (1 scenario, seed 1)\n"), nil, true)
-	require.NoError(t, err)
-	require.Zero(t, r)
-
-	r, err = readRuns([]byte("PASS  a, seed 1: n1 up\nFAIL  a, seed 2: nobody up, n1 down\n      L1 broken at 3.000s: nobody is up\n      replay: …\n"), nil, false)
-	require.NoError(t, err)
-	require.Equal(t, result{Caught: "sbr simulate: a, seed 2", Broken: []string{"L1"}}, r)
-
-	_, err = readRuns(nil, []byte("sbr: no such folder\n"), false)
-	require.ErrorContains(t, err, "no such folder")
-	_, err = readRuns([]byte("nothing\n"), nil, true)
-	require.ErrorContains(t, err, "played nothing")
-}

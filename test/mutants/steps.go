@@ -1,13 +1,9 @@
 package main
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -69,7 +65,8 @@ func theSuite(ctx context.Context, t *tree) ([]step, error) {
 		{name: "some random runs", tier: simulator, run: tests(2*time.Minute, "-short", "-run", "^TestRandom", "./simulator/internal/world")},
 		{name: "the scenario files", tier: simulator, dear: true, run: tests(5*time.Minute, "-short", "./simulator/scenario")},
 		{name: "the rest of the simulator", tier: simulator, dear: true, run: tests(5*time.Minute, rest...)},
-		{name: "sbr simulate", tier: simulator, dear: true, run: simulate},
+		{name: "the scenario files with many seeds", tier: simulator, dear: true,
+			run: tests(5*time.Minute, "-run", "^TestLibrary_EveryScenarioPasses$", "./simulator/scenario")},
 		{name: "many random runs", tier: simulator, dear: true, run: tests(5*time.Minute, "-run", "^TestRandom", "./simulator/internal/world")},
 		{name: "every interleaving", tier: simulator, dear: true, run: tests(10*time.Minute, walks...)},
 	}, nil
@@ -85,51 +82,4 @@ func tests(limit time.Duration, args ...string) func(context.Context, *tree) (re
 		}
 		return readTests(t.module, slices.Concat(stderr, stdout), ok)
 	}
-}
-
-// simulateLimit bounds the step below, which takes some seconds when nothing is wrong.
-const simulateLimit = 10 * time.Minute
-
-// simulate is the step that plays the library of scenario files with the program.
-func simulate(ctx context.Context, t *tree) (result, error) {
-	program := filepath.Join(t.scratch, "sbr")
-	if _, stderr, ok, err := t.goRun(ctx, "build", "-o", program, "./cmd/sbr"); err != nil || !ok {
-		return result{}, cmp.Or(err, fmt.Errorf("sbr does not build:\n%s", tail(stderr)))
-	}
-	limited, cancel := context.WithTimeout(ctx, simulateLimit)
-	defer cancel()
-	files, err := t.scenarios()
-	if err != nil {
-		return result{}, err
-	}
-	stdout, stderr, ok, err := t.run(limited, program, slices.Concat([]string{"simulate", "--seeds", "1-20"}, files)...)
-	switch {
-	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
-		return result{Caught: "sbr simulate: out of time", Hung: true}, nil
-	case err != nil:
-		return result{}, err
-	}
-	return readRuns(stdout, stderr, ok)
-}
-
-// scenarios are the files of the library.
-func (t *tree) scenarios() ([]string, error) {
-	return filepath.Glob(filepath.Join(t.root, "simulator", "scenarios", "*.yaml"))
-}
-
-// readRuns understands the text that `sbr simulate` writes.
-func readRuns(stdout, stderr []byte, ok bool) (result, error) {
-	if ok {
-		if !bytes.Contains(stdout, []byte(" runs passed (")) {
-			return result{}, fmt.Errorf("sbr simulate played nothing:\n%s", tail(stdout))
-		}
-		return result{}, nil
-	}
-	for line := range strings.Lines(string(stdout)) {
-		if run, failed := strings.CutPrefix(line, "FAIL  "); failed {
-			run, _, _ = strings.Cut(run, ": ")
-			return result{Caught: "sbr simulate: " + run, Broken: brokenIn(stdout)}, nil
-		}
-	}
-	return result{}, fmt.Errorf("sbr simulate failed, but no run did:\n%s", tail(slices.Concat(stdout, stderr)))
 }
