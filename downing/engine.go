@@ -87,6 +87,7 @@ type engine struct {
 	saidBare      time.Time // when a member without its tags last said that it is there
 	offering      offering
 	wokeAt        time.Time // when this step began
+	pauses        int       // how often this member has stood still
 	lookedAt      time.Time // when the step began in which the membership was last seen
 	verifying     int
 	askedFate     bool            // an adopted incarnation has begun to learn what was decided meanwhile

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/serf/serf"
@@ -93,6 +94,29 @@ func TestPause_TogetherWhileTheOthersLeft(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		for _, name := range sleepers {
 			require.Equal(t, sbr.StateUp, c.provider(name).Status().State, name)
+		}
+	})
+}
+
+// S2: what the others had said before a member stood still is no answer to what it asks when it goes on.
+func TestPause_AnAnswerFromBeforeDoesNotCount(t *testing.T) {
+	var gates clustertest.Gates
+	virtual(t, gated(&gates), func(t *testing.T, c *cluster) {
+		c.Form(4)
+		gate := gates.Of("n4")
+		c.Store.View("n4").SetUnavailable(true)
+		gate.Close()
+		time.Sleep(10 * time.Second)
+		gate.Open()
+		synctest.Wait() // it has asked for its standing
+		gate.Close()
+		time.Sleep(time.Second) // the answers are there, and it does not read them
+		require.NoError(t, c.Net.Freeze("n4"))
+		c.Eventually(time.Minute, "no verdict", func() bool { return c.Store.Snapshot().Record.Verdict != nil })
+		gate.Open()
+		for range 40 {
+			time.Sleep(50 * time.Millisecond)
+			require.NotEqual(t, sbr.StateUp, c.provider("n4").Status().State)
 		}
 	})
 }

@@ -57,6 +57,7 @@ func (e *engine) loop() {
 		e.pause()
 		e.wokeAt = time.Now()
 		if gap := p.woke(); gap > 0 {
+			e.pauses++
 			e.rec.add(countPauses)
 			e.rec.set(func(now *readings) { now.paused += gap })
 			e.step(sbr.Resumed{Gap: gap.Round(time.Millisecond)})

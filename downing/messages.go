@@ -263,12 +263,17 @@ func (e *engine) bye() {
 // isGone reports whether nothing can be said any more.
 func (e *engine) isGone() bool { return e.ctx.Err() != nil || isClosed(e.node.done()) }
 
-// askStanding asks all members for this member's standing and handles every answer.
+// askStanding asks all members for this member's standing and handles every answer, unless this member has stood
+// still since: the answers may be older than a verdict.
 func (e *engine) askStanding() {
-	payloads := wire.Encode(wire.Message{Kind: wire.KindStanding, From: e.self.ID, Seen: e.self.Seen})
+	payloads, pauses := wire.Encode(wire.Message{Kind: wire.KindStanding, From: e.self.ID, Seen: e.self.Seen}), e.pauses
 	e.spawn(&e.workers, func() {
 		e.exchange(wire.KindStanding, payloads, func(from string, m wire.Message) {
-			e.inbox.Post(func() { e.onMessage(&query{from: from, asked: true}, m) })
+			e.inbox.Post(func() {
+				if e.pauses == pauses {
+					e.onMessage(&query{from: from, asked: true}, m)
+				}
+			})
 		})
 	})
 }

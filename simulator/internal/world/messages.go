@@ -117,9 +117,11 @@ func (p *process) ask(e sbr.AskToRace) {
 	}
 }
 
-// askStanding asks all members that this process knows of what speaks against it.
+// askStanding asks all members that this process knows of what speaks against it. Answers that it gets after it has
+// stood still do not count.
 func (p *process) askStanding() {
 	p.w.note(p, "asks", "for its standing")
+	asked := p.w.now
 	for _, q := range p.w.procs {
 		if q == p || !p.knows(q) {
 			continue
@@ -127,7 +129,11 @@ func (p *process) askStanding() {
 		p.w.send(p, q, func() {
 			if q.stage == stageRunning {
 				if answer := wire.Answering(q.id, q.r.Answer(p.id, p.self.Seen)); answer != nil {
-					q.w.send(q, p, func() { p.step(answer.Event()) })
+					q.w.send(q, p, func() {
+						if asked >= p.wokeAt {
+							p.step(answer.Event())
+						}
+					})
 				}
 			}
 		})
