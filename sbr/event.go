@@ -32,10 +32,7 @@ type (
 	}
 
 	// Observations replaces all known reports that a member cannot reach another one.
-	Observations struct {
-		Reports []Report
-		SeenBy  []ID
-	}
+	Observations struct{ Reports []Report }
 
 	// LeaseAnswer is the outcome of an AcquireLease effect. Of an older attempt only the record counts.
 	LeaseAnswer struct {
@@ -121,7 +118,7 @@ func (e MemberSeen) apply(r *Resolver)    { r.onMemberSeen(e.Member) }
 func (e MemberGone) apply(r *Resolver)    { r.onMemberGone(e) }
 func (e Suspected) apply(r *Resolver)     { r.remember(e.Members) }
 func (e Reachability) apply(r *Resolver)  { r.onReachability(e.ID, e.Unreachable) }
-func (e Observations) apply(r *Resolver)  { r.onObservations(e) }
+func (e Observations) apply(r *Resolver)  { r.onObservations(e.Reports) }
 func (e LeaseAnswer) apply(r *Resolver)   { r.onLeaseAnswer(e) }
 func (e LeaseRead) apply(r *Resolver)     { r.onLeaseRead(e) }
 func (e LeaseObserved) apply(r *Resolver) { r.onLeaseObserved(e.Record) }

@@ -57,7 +57,7 @@ func (r *Resolver) AppendStateAt(b []byte, now time.Duration) []byte {
 		b = appendBools(b, m.Unreachable, m.awaiting, m.Unlisted, m.mustGo && r.holding)
 		b = binary.AppendUvarint(b, m.Seen)
 	}
-	b = appendIDs(appendIDs(b, r.seenBy), r.indirect)
+	b = appendIDs(b, r.indirect)
 	// How long something lasts matters in unrest, and only up to stable-after.
 	ages := NeedsLease(r.strategy) && (r.changes > 0 || r.race != nil && r.race.unrest)
 	age := func(since time.Duration) {

@@ -216,7 +216,7 @@ func (s *stage) event(cmd string, a args) sbr.Event {
 			observer, subject, _ := strings.Cut(string(pair), ">")
 			reports = append(reports, report(sbr.ID(observer), sbr.ID(subject)))
 		}
-		return sbr.Observations{Reports: reports, SeenBy: a.ids("seen")}
+		return sbr.Observations{Reports: reports}
 	case "told":
 		return sbr.Told{From: a.id("from"), Verdict: a.verdict()}
 	case "ordered":

@@ -269,18 +269,18 @@ func (r *Resolver) onReachability(id ID, unreachable bool) {
 // Where the largest group stays, a report counts if it changes which members would be downed: each broken
 // link between two members that would stay does. Others come and go for as long as a member that keeps some
 // of its links is called failed and refutes it.
-func (r *Resolver) onObservations(e Observations) {
+func (r *Resolver) onObservations(reports []Report) {
 	var changed bool
 	if KeepsLargestGroup(r.strategy) {
-		if r.suspects == 0 || r.clean(r.reports) && r.clean(e.Reports) {
-			r.observe(e)
+		if r.suspects == 0 || r.clean(r.reports) && r.clean(reports) {
+			r.observe(reports)
 			return
 		}
 		before := r.decision().Down
-		r.observe(e)
+		r.observe(reports)
 		changed = !slices.Equal(before, r.decision().Down)
 	} else {
-		r.observe(e)
+		r.observe(reports)
 		v := r.view()
 		ids := v.IndirectlyConnected()
 		changed = !slices.Equal(ids, r.indirect)
@@ -309,8 +309,7 @@ func (r *Resolver) clean(reports []Report) bool {
 	return true
 }
 
-func (r *Resolver) observe(e Observations) {
-	reports := e.Reports
+func (r *Resolver) observe(reports []Report) {
 	if !slices.IsSortedFunc(reports, compareReports) {
 		reports = slices.Clone(reports)
 		slices.SortFunc(reports, compareReports)
@@ -318,7 +317,7 @@ func (r *Resolver) observe(e Observations) {
 	if NeedsLease(r.strategy) {
 		r.reportedSince = r.ages(reports)
 	}
-	r.reports, r.seenBy, r.made, r.placed = reports, e.SeenBy, nil, false
+	r.reports, r.made, r.placed = reports, nil, false
 }
 
 // ages lists since when each of the reports stands without a gap. Both lists are in order.

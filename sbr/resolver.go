@@ -34,7 +34,6 @@ type Resolver struct {
 	reports []Report
 	// reportedSince is since when each of the reports stands without a gap; only with a lease.
 	reportedSince []time.Duration
-	seenBy        []ID
 	// indirect are the members that were indirectly connected when the reports were last read, unless the
 	// strategy keeps the largest group.
 	indirect []ID

@@ -24,9 +24,8 @@ type Snapshot struct {
 	// Deadline is when this member decides if nothing changes, on the driver's clock; only if HasDeadline.
 	Deadline    time.Duration
 	HasDeadline bool
-	// Record is what the lease store held at the last answer; Known is false before that.
+	// Record is what the lease store held at the last answer; the zero Record before that.
 	Record Record
-	Known  bool
 	// Verdict is the newest verdict, the zero Verdict if there is none.
 	Verdict Verdict
 }
@@ -83,7 +82,7 @@ func (r *Resolver) Snapshot() Snapshot {
 	v := View{Self: r.self, Members: r.members}
 	s := Snapshot{
 		State: r.State(), Self: r.self, Members: slices.Clone(r.members), Responsible: r.armed && v.Responsible(),
-		Record: r.record, Known: r.read, Verdict: r.verdict, StableAfter: r.stableAfter(), StableFor: r.size,
+		Record: r.record, Verdict: r.verdict, StableAfter: r.stableAfter(), StableFor: r.size,
 	}
 	if l := v.Leader(); l != nil {
 		s.Leader = l.ID

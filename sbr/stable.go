@@ -26,7 +26,7 @@ func KeepsLargestGroup(s Strategy) bool {
 }
 
 func (r *Resolver) view() View {
-	v := View{Self: r.self, Members: r.members, Reports: r.reports, SeenBy: r.seenBy, index: r.index}
+	v := View{Self: r.self, Members: r.members, Reports: r.reports, index: r.index}
 	if KeepsLargestGroup(r.strategy) {
 		v.Reports = confirmed(r.reports, r.get)
 	}
@@ -37,7 +37,7 @@ func (r *Resolver) view() View {
 // count as reachable, and links that broke later as whole (design rule 17). It is what a decision in unrest
 // goes by: the rest may be noise, and is decided about when it has lasted.
 func (r *Resolver) lasting() View {
-	v := View{Self: r.self, Members: slices.Clone(r.members), SeenBy: r.seenBy, index: r.index}
+	v := View{Self: r.self, Members: slices.Clone(r.members), index: r.index}
 	for i := range v.Members {
 		m := &v.Members[i]
 		m.Unreachable = m.Unreachable && r.lasts(m.since)

@@ -105,7 +105,7 @@ func changesView(p *process, e sbr.Event) (unreachable, changes bool) {
 		}
 		var ids []sbr.ID
 		if aboutObservers(e.Reports) {
-			v := sbr.View{Self: p.id, Members: p.r.Snapshot().Members, Reports: e.Reports, SeenBy: e.SeenBy}
+			v := sbr.View{Self: p.id, Members: p.r.Snapshot().Members, Reports: e.Reports}
 			ids = v.IndirectlyConnected()
 		}
 		changes = !slices.Equal(ids, p.watch.indirect)
