@@ -97,7 +97,7 @@ func newConfigCheck(s streams) *cobra.Command {
 			return fmt.Errorf("the effective configuration does not read back: %w", err)
 		}
 		return s.show(*output, answer, func(p painter) string {
-			return answer.text(p, name+" is valid: "+strategyLine(f), effective, report.Rows(in.Lease), in.Auto)
+			return answer.text(p, name+" is valid: "+strategyLine(f), effective, report.Table(), in.Auto)
 		})
 	})
 	return c
@@ -160,7 +160,7 @@ func newTimingAnswer(in timing.Input, r *timing.Report) (a timingAnswer) {
 }
 
 // text is the effective configuration, and as comments what it is and what follows from it.
-func (a *checkAnswer) text(p painter, title string, effective []byte, rows []timing.Row, auto bool) string {
+func (a *checkAnswer) text(p painter, title string, effective []byte, times [][]string, auto bool) string {
 	var b strings.Builder
 	fmt.Fprintln(&b, p.bold("# "+title+"."))
 	b.Write(effective)
@@ -168,10 +168,7 @@ func (a *checkAnswer) text(p painter, title string, effective []byte, rows []tim
 	if auto {
 		fmt.Fprintf(&b, "# stable-after is auto: %s for %d members.\n", a.Timing.StableAfter, a.Members)
 	}
-	lines := [][]string{{"", "larger half", "a lone node"}}
-	for _, row := range rows {
-		lines = append(lines, append([]string{row.Label}, row.Cells...))
-	}
+	lines := append([][]string{{"", "larger half", "a lone node"}}, times...)
 	for line := range strings.Lines(table(lines...)) {
 		b.WriteString("#   " + line)
 	}

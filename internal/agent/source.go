@@ -111,8 +111,8 @@ func (s source) arming(st *downing.Status) string {
 // Config implements web.Source.
 func (s source) Config() web.Config {
 	members := max(len(s.provider.Status().Members), 1)
-	in, r := s.file.Times(members, "")
-	c := web.Config{YAML: string(s.file.Redacted().Effective()), Timings: r.Rows(in.Lease)}
+	_, r := s.file.Times(members, "")
+	c := web.Config{YAML: string(s.file.Redacted().Effective()), Timings: r.Table()}
 	for _, w := range r.Warnings {
 		c.Warnings = append(c.Warnings, w.String())
 	}

@@ -14,7 +14,7 @@ type Step struct {
 	Sums []Sum  `json:"sums"`
 	// Keys of the configuration change it.
 	Keys []string `json:"keys"`
-	// Cells are as those of a Row.
+	// Cells are the time in a table for people, or two: that of the larger half, and that of a lone node.
 	Cells []string `json:"-"`
 }
 
@@ -259,7 +259,10 @@ func (e *explainer) resolved() Step {
 		s.Sums = []Sum{sum("without a lease", e.told()...)}
 	}
 	e.r.Resolution, e.r.ResolutionStoreDown = s.Sums[0].is, s.Sums[len(s.Sums)-1].is
-	s.Cells = []string{e.r.resolvedText(e.in.Lease)}
+	s.Cells = []string{"at most " + short(e.r.Resolution)}
+	if e.in.Lease {
+		s.Cells[0] += ", " + short(e.r.ResolutionStoreDown) + " while the lease store is unreachable"
+	}
 	return s
 }
 
@@ -289,7 +292,8 @@ func (e *explainer) bothUp() Step {
 	*d = DoubleActive{Watching: watching.is, Asking: asking.is, CutOff: cutOff.is}
 	return Step{
 		Name:  "both sides up after the verdict",
-		Cells: []string{short(d.Watching) + ", " + short(d.Asking) + " or " + short(d.CutOff)},
+		Cells: []string{fmt.Sprintf("at most %s watching the lease, %s asking for it, %s cut off from it",
+			short(d.Watching), short(d.Asking), short(d.CutOff))},
 		Text: "At most, from the winner's write until the loser is down: " +
 			"if the loser watches the verdict, has to ask for the lease, or cannot reach the store.",
 		Sums: []Sum{watching, asking, cutOff},
@@ -352,6 +356,14 @@ func (e *explainer) minorityDelay() Step {
 
 // columns is the width of the timeline.
 const columns = 64
+
+// Table is the report for people: a line for each step, with its name and its cells.
+func (r *Report) Table() (lines [][]string) {
+	for i := range r.Steps {
+		lines = append(lines, append([]string{r.Steps[i].Name}, r.Steps[i].Cells...))
+	}
+	return lines
+}
 
 // Timeline draws the worst case of both sides to scale.
 func (r *Report) Timeline() string {

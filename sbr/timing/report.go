@@ -182,51 +182,11 @@ var sizing = []struct {
 	{50, 17 * time.Second}, {100, 20 * time.Second}, {1000, 30 * time.Second},
 }
 
-// Row is one line of a report for people.
-type Row struct {
-	// Label says what takes so long; a label that begins with blanks continues the row before it.
-	Label string
-	// Cells are the time, or two: that of the larger half, and that of a lone node.
-	Cells []string
-}
-
 // String says from when to when, rounded for people.
 func (s Span) String() string { return short(s.Fastest) + " to " + short(s.Worst) }
 
 // short rounds a time for people, to tenths of a second.
 func short(d time.Duration) string { return d.Round(100 * time.Millisecond).String() }
-
-// Rows is the report as a table. lease says whether the strategy asks for one.
-func (r *Report) Rows(lease bool) (rows []Row) {
-	row := func(label string, cells ...string) { rows = append(rows, Row{label, cells}) }
-	both := func(label string, s Sides) { row(label, s.Majority.String(), s.Lone.String()) }
-	both("Serf notices after", r.Serf)
-	if r.Probes != (Sides{}) {
-		both("own probes notice after", r.Probes)
-	}
-	both("the side decides after", r.Decision)
-	row("between two failure detections", "at most "+short(r.LargestGap))
-	row("resolved after", r.resolvedText(lease))
-	if !lease {
-		row("both sides up", "at most "+short(r.DoubleActive.CutOff))
-	} else {
-		row("both sides up after the verdict", "at most")
-		row("  the loser watches it", short(r.DoubleActive.Watching))
-		row("  the loser has to ask", short(r.DoubleActive.Asking))
-		row("  the loser cannot reach the store", short(r.DoubleActive.CutOff))
-		row("the larger side always asks first", "with a delay of at least "+short(r.MinorityDelay)+" for the minority")
-	}
-	row("recommended stable-after", short(r.StableAfter))
-	return rows
-}
-
-func (r *Report) resolvedText(lease bool) string {
-	text := "at most " + short(r.Resolution)
-	if lease {
-		text += ", " + short(r.ResolutionStoreDown) + " while the lease store is unreachable"
-	}
-	return text
-}
 
 // Warning is a setting that is allowed but unsafe or pointless.
 type Warning struct {

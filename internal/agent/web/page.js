@@ -150,9 +150,9 @@
       make("td", {}, m.by), make("td", {class: "code"}, m.addr), make("td", {}, m.roles), make("td", {class: "code"}, m.id));
   }
 
-  function drawTiming(t) {
-    const cells = t.Cells.map((c) => make("td", {colspan: t.Cells.length > 1 ? null : 2}, c));
-    return make("tr", {}, make("th", {scope: "row"}, t.Label), ...cells);
+  function drawTiming([label, ...times]) {
+    const cells = times.map((t) => make("td", {colspan: times.length > 1 ? null : 2}, t));
+    return make("tr", {}, make("th", {scope: "row"}, label), ...cells);
   }
 
   function drawCountdown(c) {

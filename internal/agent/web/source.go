@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/sbr/timing"
 )
 
 // Source is what the server shows. Its methods are called from several goroutines, each at most a few times a
@@ -42,8 +41,8 @@ type Check struct {
 type Config struct {
 	// YAML is sbr.yaml with every default filled in and every secret left out.
 	YAML string `json:"yaml"`
-	// Timings are what follows from it for a cluster of the present size.
-	Timings []timing.Row `json:"timings"`
+	// Timings are what follows from it for a cluster of the present size: see timing.Report.Table.
+	Timings [][]string `json:"timings"`
 	// Warnings are settings that are unsafe, one sentence each.
 	Warnings []string `json:"warnings"`
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/agent/web"
 	"github.com/serf-sbr/serf-sbr/sbr"
-	"github.com/serf-sbr/serf-sbr/sbr/timing"
 )
 
 // source is a member whose status a test sets. What its page shows follows from that alone.
@@ -67,9 +66,9 @@ func whole(n int) *source {
 		config: web.Config{
 			YAML: "system: payments\nsplit-brain-resolver:\n  active-strategy: lease-majority\n  stable-after: 20s\nserf:\n" +
 				"  rpc: 127.0.0.1:7373\n  rpc-auth-key: '***'\n",
-			Timings: []timing.Row{
-				{Label: "Serf notices after", Cells: []string{"5.8s to 13.1s", "8.2s to 2m4s"}},
-				{Label: "both sides up after the verdict, where the loser watches it", Cells: []string{"at most 100ms"}},
+			Timings: [][]string{
+				{"Serf notices", "5.8s to 13.1s", "8.2s to 2m4s"},
+				{"both sides up after the verdict", "at most 100ms watching the lease"},
 			},
 		},
 		status: downing.Status{
