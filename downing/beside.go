@@ -83,7 +83,7 @@ type Target struct {
 	Tag string
 }
 
-// Beside implements besider: Prepare and Start in one, for a node that runs already.
+// Beside implements driver: Prepare and Start in one, for a node that runs already.
 func (e *engine) Beside(ctx context.Context, agent Agent, p Prober) error {
 	return e.enter(ctx, stageNew, stageStarted, func(ctx context.Context) error { return e.startBeside(ctx, agent, p) })
 }

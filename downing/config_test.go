@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/serf/serf"
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
@@ -90,4 +91,32 @@ func TestConfig_Digest(t *testing.T) {
 		change(&cfg)
 		require.Equal(t, base.Digest(), cfg.Digest(), name)
 	}
+}
+
+// An unknown provider is an error that names the known ones.
+func TestNew_UnknownProvider(t *testing.T) {
+	_, err := downing.New(downing.Config{Provider: "split-brain-resolvr"})
+	require.ErrorContains(t, err, `"split-brain-resolvr": known are none and split-brain-resolver`)
+	_, err = downing.New(downing.Config{})
+	require.ErrorContains(t, err, `""`, "the zero Config names none")
+}
+
+// The provider "none" needs nothing, changes nothing and downs nobody.
+func TestNew_None(t *testing.T) {
+	p, err := downing.New(downing.Config{Provider: downing.NoDowning})
+	require.NoError(t, err)
+	conf := serf.DefaultConfig()
+	require.NoError(t, p.Prepare(t.Context(), conf))
+	require.Nil(t, conf.EventCh)
+	require.Nil(t, conf.Merge)
+	require.Empty(t, conf.Tags)
+	require.NoError(t, p.Start(t.Context(), nil))
+	require.Equal(t, "none", string(p.Status().State))
+	require.NoError(t, p.Stop(t.Context()))
+	select {
+	case <-p.Downed():
+		t.Fatal("it downed somebody")
+	default:
+	}
+	require.Empty(t, p.Reason())
 }

@@ -9,10 +9,9 @@
 //	err = p.Start(ctx, s)         // watches from here on
 //	<-p.Downed()                  // this node must not work any more
 //
-// Providers are found by Config.Provider: "split-brain-resolver", "none", or one of your own (Register). The
-// first drives one sbr.Resolver, a pure state machine, over the node and the lease: one goroutine steps it,
-// everything that may block runs elsewhere and reports back. The deciding is not here; it is in packages sbr
-// and strategies.
+// The provider "split-brain-resolver" drives one sbr.Resolver, a pure state machine, over the node and the
+// lease: one goroutine steps it, everything that may block runs elsewhere and reports back. The deciding is
+// not here; it is in packages sbr and strategies. The provider "none" does nothing.
 //
 // What runs on top sees the members (Peers, Follow), tells them what it serves (Offer), and talks to them
 // (Serve, Ask), past the resolver.

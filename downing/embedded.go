@@ -20,7 +20,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Prepare implements Engine.
+// Prepare implements driver.
 func (e *engine) Prepare(ctx context.Context, conf *serf.Config) error {
 	return e.enter(ctx, stageNew, stagePrepared, func(ctx context.Context) error { return e.prepare(ctx, conf) })
 }
@@ -83,7 +83,7 @@ func roomForQueries(conf *serf.Config) {
 	conf.QueryResponseSizeLimit = max(conf.QueryResponseSizeLimit, wire.MaxMessage+queryOverhead+len(conf.NodeName)+serf.MaxNodeNameLength)
 }
 
-// Start implements Engine.
+// Start implements driver.
 func (e *engine) Start(ctx context.Context, s *serf.Serf) error {
 	return e.enter(ctx, stagePrepared, stageStarted, func(ctx context.Context) error {
 		if err := e.attach(ctx, s); err != nil {

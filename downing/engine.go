@@ -23,7 +23,7 @@ import (
 // goroutine, the loop; whatever may block runs elsewhere and posts its result to the loop.
 type engine struct {
 	cfg      Config
-	life     *Lifecycle
+	life     *lifecycle
 	talk     *talker
 	board    atomic.Pointer[board]
 	log      *slog.Logger
@@ -131,7 +131,7 @@ const (
 	stageStopped
 )
 
-func newResolverEngine(cfg Config, life *Lifecycle) (Engine, error) {
+func newEngine(cfg Config, life *lifecycle) (*engine, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
@@ -240,7 +240,7 @@ func (e *engine) run() error {
 	return nil
 }
 
-// Stop implements Engine.
+// Stop implements driver.
 func (e *engine) Stop(ctx context.Context) error {
 	e.mu.Lock()
 	e.state = stageStopped

@@ -13,8 +13,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/sleep"
 )
 
-// Lifecycle is how an engine reports its member's state to the application.
-type Lifecycle struct {
+// lifecycle is how an engine reports its member's state to the application.
+type lifecycle struct {
 	log    *slog.Logger
 	grace  time.Duration
 	exit   func(int)
@@ -32,8 +32,8 @@ type Lifecycle struct {
 	isDown, hasLeft             bool
 }
 
-func newLifecycle(cfg *Config) *Lifecycle {
-	l := &Lifecycle{
+func newLifecycle(cfg *Config) *lifecycle {
+	l := &lifecycle{
 		log: cfg.logger(), followers: followers{log: cfg.logger()}, grace: cfg.Grace, exit: cfg.Exit,
 		downed: make(chan struct{}), done: make(chan struct{}), left: make(chan struct{}),
 	}
@@ -43,14 +43,14 @@ func newLifecycle(cfg *Config) *Lifecycle {
 	return l
 }
 
-func (l *Lifecycle) add(list *[]func(string), f func(string)) {
+func (l *lifecycle) add(list *[]func(string), f func(string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	*list = append(*list, f)
 }
 
 // addDown adds a callback for Down, which must not be missed: after it, the callback runs at once.
-func (l *Lifecycle) addDown(f func(string)) {
+func (l *lifecycle) addDown(f func(string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.isDown {
@@ -61,14 +61,14 @@ func (l *Lifecycle) addDown(f func(string)) {
 }
 
 // Reason is the sentence that says why the member was downed; empty before.
-func (l *Lifecycle) Reason() string {
+func (l *lifecycle) Reason() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.reason
 }
 
 // leave notes that the node has left its cluster by itself.
-func (l *Lifecycle) leave() {
+func (l *lifecycle) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.hasLeft && !l.isDown {
@@ -78,7 +78,7 @@ func (l *Lifecycle) leave() {
 }
 
 // isOver reports whether the member was downed.
-func (l *Lifecycle) isOver() bool { return isClosed(l.downed) }
+func (l *lifecycle) isOver() bool { return isClosed(l.downed) }
 
 func isClosed(c <-chan struct{}) bool {
 	select {
@@ -90,17 +90,17 @@ func isClosed(c <-chan struct{}) bool {
 }
 
 // Suspend runs the callbacks of OnSuspend.
-func (l *Lifecycle) Suspend(reason string) {
+func (l *lifecycle) Suspend(reason string) {
 	l.call(callbackSuspend, reason, func() []func(string) { return l.onSuspend })
 }
 
 // Resume runs the callbacks of OnResume.
-func (l *Lifecycle) Resume(reason string) {
+func (l *lifecycle) Resume(reason string) {
 	l.call(callbackResume, reason, func() []func(string) { return l.onResume })
 }
 
 // call queues callbacks; they run in order, one at a time, without blocking the caller.
-func (l *Lifecycle) call(kind, reason string, list func() []func(string)) {
+func (l *lifecycle) call(kind, reason string, list func() []func(string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.isDown {
@@ -112,7 +112,7 @@ func (l *Lifecycle) call(kind, reason string, list func() []func(string)) {
 }
 
 // run runs one callback.
-func (l *Lifecycle) run(kind string, f func(string), reason string) {
+func (l *lifecycle) run(kind string, f func(string), reason string) {
 	began := time.Now()
 	panicked := guard(l.log, "a callback", func() { f(reason) })
 	if l.called != nil {
@@ -134,7 +134,7 @@ func guard(log *slog.Logger, what string, f func()) (panicked bool) {
 
 // Down closes Downed, runs the callbacks and then leave, and ends the process, all within the grace. It
 // returns at once, and does nothing the second time.
-func (l *Lifecycle) Down(reason string, leave func(deadline time.Time)) {
+func (l *lifecycle) Down(reason string, leave func(deadline time.Time)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.isDown {
@@ -147,7 +147,7 @@ func (l *Lifecycle) Down(reason string, leave func(deadline time.Time)) {
 	go l.finish(reason, l.onDown, leave)
 }
 
-func (l *Lifecycle) finish(reason string, callbacks []func(string), leave func(time.Time)) {
+func (l *lifecycle) finish(reason string, callbacks []func(string), leave func(time.Time)) {
 	deadline := time.Now().Add(l.grace)
 	grace, stop := patience.WithTimeout(context.Background(), l.grace, nil)
 	defer stop()

@@ -29,7 +29,7 @@ func (j *journal) all() []string {
 	return slices.Clone(j.lines)
 }
 
-func testLifecycle(j *journal, grace time.Duration) *Lifecycle {
+func testLifecycle(j *journal, grace time.Duration) *lifecycle {
 	return newLifecycle(&Config{Grace: grace, Logger: slog.New(slog.DiscardHandler), Exit: func(status int) {
 		if status == ExitDowned {
 			j.add("exit")

@@ -23,9 +23,8 @@ func idle(t *testing.T, change ...func(*Config)) *engine {
 	for _, f := range change {
 		f(&cfg)
 	}
-	made, err := newResolverEngine(cfg, newLifecycle(&cfg))
+	e, err := newEngine(cfg, newLifecycle(&cfg))
 	require.NoError(t, err)
-	e := made.(*engine)
 	e.self = sbr.Member{ID: "n1#a", Name: "n1"}
 	return e
 }

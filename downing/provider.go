@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
-	"sync"
 
 	"github.com/hashicorp/serf/serf"
 )
@@ -20,8 +17,6 @@ var (
 	// ErrLease is returned by Prepare and Beside when the lease cannot be opened: its configuration is wrong,
 	// or what that names (a kubeconfig, say) cannot be read. They may be called again.
 	ErrLease = errors.New("downing: the lease cannot be used")
-	// ErrNotBeside is returned by Beside when the downing provider works in the process of its node alone.
-	ErrNotBeside = errors.New("downing: this downing provider cannot work beside a Serf agent: embed it, or use split-brain-resolver")
 	// ErrDownRefused is returned by Down when nothing was decided, and nothing will be by that call.
 	ErrDownRefused = errors.New("downing: refused")
 )
@@ -30,27 +25,44 @@ var (
 // safe for concurrent use.
 type Provider struct {
 	cfg    Config
-	engine Engine
-	life   *Lifecycle
+	engine driver
+	life   *lifecycle
 }
 
-// New returns the provider that cfg.Provider names. Errors: ErrUnknownProvider, and everything
-// Config.Validate finds.
+// The downing providers.
+const (
+	SplitBrainResolver = "split-brain-resolver"
+	NoDowning          = "none" // it downs no member
+)
+
+// New returns the provider that cfg.Provider names. Errors: an unknown one, and everything Config.Validate
+// finds.
 func New(cfg Config) (*Provider, error) {
-	factory, err := lookUp(cfg.Provider)
-	if err != nil {
-		return nil, err
-	}
 	cfg.Resolver = cfg.rules(nil)
-	life := newLifecycle(&cfg)
-	engine, err := factory(cfg, life)
-	if err != nil {
-		return nil, fmt.Errorf("downing: %w", err)
+	p := &Provider{cfg: cfg, life: newLifecycle(&cfg)}
+	switch cfg.Provider {
+	case SplitBrainResolver:
+		e, err := newEngine(cfg, p.life)
+		if err != nil {
+			return nil, fmt.Errorf("downing: %w", err)
+		}
+		p.engine = e
+	case NoDowning:
+		p.engine = inert{}
+	default:
+		return nil, fmt.Errorf("downing: unknown downing provider %q: known are %s and %s", cfg.Provider, NoDowning, SplitBrainResolver)
 	}
-	if engine == nil {
-		return nil, fmt.Errorf("downing: the factory of provider %q made no engine", cfg.Provider)
-	}
-	return &Provider{cfg: cfg, engine: engine, life: life}, nil
+	return p, nil
+}
+
+// driver is what a downing provider does. Its methods are those of Provider.
+type driver interface {
+	Prepare(ctx context.Context, conf *serf.Config) error
+	Start(ctx context.Context, s *serf.Serf) error
+	Beside(ctx context.Context, agent Agent, p Prober) error
+	Down(ctx context.Context, name, reason string) error
+	Stop(ctx context.Context) error
+	Status() Status
 }
 
 // Config returns the configuration that the provider was made with.
@@ -78,19 +90,9 @@ func (p *Provider) Start(ctx context.Context, s *serf.Serf) error { return p.eng
 // receives the decision and is no member for the resolver. While the agent does not answer this member is
 // suspended and decides nothing; after Config.AgentTimeout it goes down.
 //
-// Errors: ErrNotBeside for a downing provider that cannot do it, ErrStarted, those of the agent and of the
-// lease.
+// Errors: ErrStarted, those of the agent and of the lease.
 func (p *Provider) Beside(ctx context.Context, agent Agent, prober Prober) error {
-	b, ok := p.engine.(besider)
-	if !ok {
-		return ErrNotBeside
-	}
-	return b.Beside(ctx, agent, prober)
-}
-
-// besider is an Engine that also works for a node in another process.
-type besider interface {
-	Beside(ctx context.Context, agent Agent, p Prober) error
+	return p.engine.Beside(ctx, agent, prober)
 }
 
 // Down downs a member for an operator: the member gets the decision, goes down with ExitDowned as by any
@@ -103,16 +105,7 @@ type besider interface {
 // is in no state to decide. With any other error, that of ctx included, nothing is known: the member may have
 // been downed, or will be. ctx does not take the request back.
 func (p *Provider) Down(ctx context.Context, name, reason string) error {
-	d, ok := p.engine.(downer)
-	if !ok {
-		return fmt.Errorf("%w: the downing provider %q decides nothing", ErrDownRefused, p.cfg.Provider)
-	}
-	return d.Down(ctx, name, reason)
-}
-
-// downer is an Engine that takes an operator's request.
-type downer interface {
-	Down(ctx context.Context, name, reason string) error
+	return p.engine.Down(ctx, name, reason)
 }
 
 // Stop ends watching and waits for everything that was started, at most until ctx ends. The node itself stays
@@ -150,66 +143,14 @@ func (p *Provider) OnDown(f func(reason string)) { p.life.addDown(f) }
 // Status returns what this member sees, in the form of the agent's status page.
 func (p *Provider) Status() Status { return p.engine.Status() }
 
-// The keys of the built-in downing providers.
-const (
-	SplitBrainResolver = "split-brain-resolver"
-	NoDowning          = "none"
-)
-
-// ErrUnknownProvider is wrapped by the error of New when Config.Provider names no registered provider.
-var ErrUnknownProvider = errors.New("downing: unknown downing provider")
-
-// Engine is the working part of a downing provider. Its methods are called in the order Prepare, Start, Stop.
-type Engine interface {
-	// Prepare changes the configuration of a node that does not exist yet.
-	Prepare(ctx context.Context, conf *serf.Config) error
-	// Start begins to watch the node.
-	Start(ctx context.Context, s *serf.Serf) error
-	// Stop ends watching and waits until nothing runs any more. The node stays as it is.
-	Stop(ctx context.Context) error
-	// Status returns what the engine sees. It is safe for concurrent use.
-	Status() Status
-}
-
-// Factory makes the engine of one member. The engine reports the member's state through life.
-type Factory func(cfg Config, life *Lifecycle) (Engine, error)
-
-// factories are those of the registered providers, by their keys.
-var factories sync.Map
-
-func init() {
-	Register(SplitBrainResolver, newResolverEngine)
-	Register(NoDowning, func(Config, *Lifecycle) (Engine, error) { return inert{}, nil })
-}
-
-// Register makes a downing provider known under a key. It panics on an empty key, a nil factory and a key
-// that is taken: all three are programming errors. It is meant for init functions.
-func Register(key string, f Factory) {
-	if key == "" || f == nil {
-		panic("downing: Register needs a key and a factory")
-	}
-	if _, taken := factories.LoadOrStore(key, f); taken {
-		panic("downing: provider " + key + " is registered twice")
-	}
-}
-
-func lookUp(key string) (Factory, error) {
-	if f, ok := factories.Load(key); ok {
-		return f.(Factory), nil
-	}
-	var known []string
-	for k := range factories.Range {
-		known = append(known, k.(string))
-	}
-	slices.Sort(known)
-	return nil, fmt.Errorf("%w %q: known are %s", ErrUnknownProvider, key, strings.Join(known, ", "))
-}
-
 // inert is the provider "none": it downs no member.
 type inert struct{}
 
 func (inert) Prepare(context.Context, *serf.Config) error { return nil }
 func (inert) Start(context.Context, *serf.Serf) error     { return nil }
 func (inert) Beside(context.Context, Agent, Prober) error { return nil }
-func (inert) Stop(context.Context) error                  { return nil }
-func (inert) Status() Status                              { return Status{State: "none"} }
+func (inert) Down(context.Context, string, string) error {
+	return refused("the downing provider none decides nothing")
+}
+func (inert) Stop(context.Context) error { return nil }
+func (inert) Status() Status             { return Status{State: "none"} }

@@ -15,7 +15,7 @@ const maxRequestReason = 200
 
 var errResolverEnded = errors.New("the resolver of this member has ended meanwhile")
 
-// Down implements downer.
+// Down implements driver.
 func (e *engine) Down(ctx context.Context, name, reason string) error {
 	switch {
 	case !e.isRunning():

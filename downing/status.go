@@ -236,7 +236,7 @@ func (e *engine) showDown() {
 	}
 }
 
-// Status implements Engine.
+// Status implements driver.
 func (e *engine) Status() Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -43,11 +43,7 @@ func newSidecar(f *config.File, then string, log *slog.Logger) (*sidecar, error)
 // prepare does everything: an unreachable stock agent may come back, and one with another key may get the
 // right one.
 func (s *sidecar) prepare(ctx context.Context, p *downing.Provider) error {
-	err := p.Beside(ctx, s.agent, s.probe)
-	if errors.Is(err, downing.ErrNotBeside) {
-		return Problem{err}
-	}
-	return err
+	return p.Beside(ctx, s.agent, s.probe)
 }
 
 func (s *sidecar) waits() string {
