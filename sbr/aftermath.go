@@ -50,7 +50,7 @@ func (r *Resolver) removeDue() time.Duration {
 	if rank == 0 {
 		return r.now
 	}
-	return r.now + time.Duration(rank+removeBackups)*r.cfg.RemoveRetry
+	return r.now + time.Duration(rank+removeBackups)*removeRetry
 }
 
 // removeDowned removes downed members that are gone for good, and sends the verdict to members that try to
@@ -86,7 +86,7 @@ func (r *Resolver) removeDowned() {
 	r.tell(judged)
 	r.order(ordered, downedBefore(ordered...))
 	r.removals++
-	r.removeAt = r.now + r.cfg.RemoveRetry
+	r.removeAt = r.now + removeRetry
 }
 
 // release gives the lease back once every downed member was removed and release-after has passed. The verdict

@@ -65,12 +65,15 @@ type Config struct {
 	// learns its standing when it asks or receives the verdict, and the first members read the lease every
 	// StableAfter.
 	Watched bool
-	// RemoveRetry is the pause between two attempts to remove members that were downed but are still listed.
-	RemoveRetry time.Duration
-	// PassOnStep spaces the members of a side that pass a verdict on; the first one spares the others the
-	// work.
-	PassOnStep time.Duration
 }
+
+const (
+	// removeRetry is the pause between two attempts to remove members that were downed but are still listed.
+	removeRetry = 2 * time.Second
+	// passOnStep spaces the members of a side that pass a verdict on; the first one spares the others the
+	// work.
+	passOnStep = 500 * time.Millisecond
+)
 
 // defaultStableAfter is the reference's: it suits a hundred members.
 const defaultStableAfter = 20 * time.Second
@@ -89,8 +92,6 @@ func DefaultConfig() Config {
 		LeaseTimeout:                   5 * time.Second,
 		LeaseRetry:                     time.Second,
 		HolderRetry:                    12 * time.Second,
-		RemoveRetry:                    2 * time.Second,
-		PassOnStep:                     500 * time.Millisecond,
 		Watched:                        true,
 	}
 }
@@ -123,8 +124,6 @@ func (c Config) Validate() error {
 	positive("lease-operation-timeout", c.LeaseTimeout)
 	positive("lease-retry", c.LeaseRetry)
 	positive("holder-retry", c.HolderRetry)
-	positive("remove-retry", c.RemoveRetry)
-	positive("pass-on-step", c.PassOnStep)
 	check(c.LeaseDeadline > c.LeaseTimeout, "lease-deadline is %v: it must be longer than lease-operation-timeout (%v)", c.LeaseDeadline, c.LeaseTimeout)
 	check(c.DownAllWhenIndirectlyConnected >= 0 && c.DownAllWhenIndirectlyConnected <= 1,
 		"down-all-when-indirectly-connected is %v: it must be on, off or a number from 0 to 1", c.DownAllWhenIndirectlyConnected)

@@ -147,7 +147,7 @@ func (r *Resolver) resumeSilence() {
 	}
 	r.explain(TopicLease, "the lease store has given no answer for %v (%s), and the deadline is %v",
 		(r.now - c.since).Round(100*time.Millisecond), c.lastError, r.leaseDeadline())
-	rc.deadline = r.now + r.cfg.PassOnStep
+	rc.deadline = r.now + passOnStep
 	rc.inflight, rc.answerBy, rc.notBefore = c.inflight, c.answerBy, max(rc.notBefore, rc.deadline)
 	if c.failedAt > over {
 		rc.answerBy = min(rc.answerBy, rc.deadline) // the last try has failed already

@@ -93,7 +93,7 @@ func (r *Resolver) tryLease() {
 		r.startAttempt()
 		if rc.target == "" {
 			// A read without an answer decides nothing later. The last one has a moment.
-			rc.answerBy = min(rc.answerBy, max(rc.deadline, r.now+r.cfg.PassOnStep))
+			rc.answerBy = min(rc.answerBy, max(rc.deadline, r.now+passOnStep))
 		}
 		r.emit(ReadLease{Attempt: rc.inflight})
 		return

@@ -50,7 +50,7 @@ func (r *Resolver) learnRecord(rec Record, fresh bool) {
 	r.record, r.read, r.readAt = rec, true, r.now
 	if rec.Verdict != nil && r.learnVerdict(*rec.Verdict, fresh) && r.suspended {
 		if p := r.position(r.self); p < passers {
-			r.passAt = r.now + time.Duration(p+1)*r.cfg.PassOnStep
+			r.passAt = r.now + time.Duration(p+1)*passOnStep
 		}
 	}
 	if rec.Verdict != nil {

@@ -40,7 +40,7 @@ func (r *Resolver) onDownRequested(e DownRequested) {
 		return
 	}
 	r.act(d)
-	r.removeAt = r.now + r.cfg.RemoveRetry // it got the decision just now, with the reason
+	r.removeAt = r.now + removeRetry // it got the decision just now, with the reason
 	r.emit(AnswerDownRequest{ID: e.ID, Outcome: Granted, Text: r.name(e.ID) + " is downed by an order of this member"})
 }
 

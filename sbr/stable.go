@@ -378,7 +378,7 @@ func (r *Resolver) lastChance(e Ordered, from *Member) bool {
 		rc.suspended, rc.notBefore = true, r.now
 		rc.deadline = r.now + r.cfg.LeaseTimeout + r.cfg.LeaseRetry
 		if silent { // it was asked before, and the store was silent here too: a last read has a moment
-			rc.deadline = r.now + r.cfg.PassOnStep
+			rc.deadline = r.now + passOnStep
 		}
 	}
 	return true

@@ -36,11 +36,11 @@ func Asking(from sbr.ID, e *sbr.AskToRace) Message {
 func Answering(from sbr.ID, answer sbr.Event) *Message {
 	switch a := answer.(type) {
 	case sbr.Told:
-		v := &a.Verdict
-		return &Message{Kind: KindVerdict, From: from, Token: v.Token, By: v.DecidedBy, Down: v.Down, Reason: v.Reason}
+		m := Telling(from, &a.Verdict)
+		return &m
 	case sbr.Ordered:
-		o := &a.Order
-		return &Message{Kind: KindOrder, From: from, Decided: o.Kind.String(), Down: o.Down, Reason: o.Reason}
+		m := Ordering(from, &a.Order, nil, func(sbr.ID) bool { return false })
+		return &m
 	case sbr.Cleared:
 		return &Message{Kind: KindClear, From: from, Token: a.Token, Unsure: a.Unsure, Down: Some(a.Suspects)}
 	default:

@@ -291,7 +291,7 @@ func (e *explainer) bothUp() Step {
 	}
 	*d = DoubleActive{Watching: watching.is, Asking: asking.is, CutOff: cutOff.is}
 	return Step{
-		Name:  "both sides up after the verdict",
+		Name: "both sides up after the verdict",
 		Cells: []string{fmt.Sprintf("at most %s watching the lease, %s asking for it, %s cut off from it",
 			short(d.Watching), short(d.Asking), short(d.CutOff))},
 		Text: "At most, from the winner's write until the loser is down: " +
