@@ -82,17 +82,17 @@ const startPause = 10 * time.Second
 func (e *engine) firstRead(ctx context.Context) (lease.Record, error) {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = e.cfg.Resolver.LeaseRetry, startPause
-	for said := ""; ; {
+	for {
 		rec, err := e.tryLease(ctx)
 		if err == nil {
 			e.refused = ""
-			if said != "" {
+			if e.held.is(byStart) {
 				e.log.Info("sbr: the lease can be used, the start goes on", "lease", e.cfg.leaseName())
 			}
 			return rec, nil
 		}
 		if ctx.Err() == nil {
-			said = e.startWaits(err, said)
+			e.startWaits(err)
 		}
 		if sleep.For(ctx, max(pause.NextBackOff(), lease.Postponed(err))) != nil || ctx.Err() != nil {
 			return lease.Record{}, fmt.Errorf("%w: %w", ctx.Err(), err)
@@ -124,9 +124,8 @@ func (e *engine) tryLease(ctx context.Context) (rec lease.Record, err error) {
 	return rec, readErr
 }
 
-// startWaits shows what the start waits for, and logs it unless it said so before. It returns what it has
-// said.
-func (e *engine) startWaits(err error, said string) string {
+// startWaits shows what the start waits for, and logs it unless it said so before.
+func (e *engine) startWaits(err error) {
 	text := fmt.Sprintf("the lease %s cannot be used: %s", e.cfg.leaseName(), oneLine(err))
 	if errors.Is(err, lease.ErrRefused) {
 		e.refused = oneLine(err)
@@ -134,14 +133,13 @@ func (e *engine) startWaits(err error, said string) string {
 	st := e.firstStatus(StateStarting)
 	st.StartingBecause = text
 	e.show(st)
-	// Ports and times differ from try to try.
-	now := strings.Map(func(r rune) rune {
+	words := strings.Map(func(r rune) rune { // ports and times differ from try to try
 		if unicode.IsDigit(r) {
 			return -1
 		}
 		return r
 	}, text)
-	if now != said {
+	if e.isNews("the start", words) {
 		o := because(OccurredWaiting, "waits and does not join: the lease "+e.cfg.leaseName()+" cannot be used", oneLine(err))
 		e.occur(o.with(slog.String("for", waitingLease), slog.String("lease", e.cfg.leaseName())))
 	}
@@ -152,7 +150,6 @@ func (e *engine) startWaits(err error, said string) string {
 		e.rec.add(countSuspensions, string(byStart))
 		e.rec.set(func(now *readings) { now.suspended.set(true) })
 	}
-	return now
 }
 
 const (

@@ -3,6 +3,7 @@ package agentrpc
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -52,7 +53,6 @@ type messages struct {
 	queries chan record
 	answers chan answer
 	limit   *rate.Limiter
-	dropped atomic.Int64
 }
 
 type answer struct {
@@ -104,22 +104,20 @@ func (a *Agent) deliver(m *messages) {
 	defer cancel()
 	a.spawn(func() { a.sendAnswers(ctx, m) })
 	defer close(m.queries)
-	said := time.Now()
+	said, dropped := time.Now(), 0
 	for raw := range m.records {
 		m.link.finished()
-		switch r := decode(raw); r.kind {
-		case memberEvent:
+		switch event, _ := text(raw["Event"]); {
+		case strings.HasPrefix(event, "member-"):
 			a.readSoon()
-		case queryEvent:
-			if !m.take(r) {
-				m.dropped.Add(1)
+		case event == "query":
+			if r, ok := decode(raw); ok && !m.take(r) {
+				dropped++
 			}
 		}
-		if time.Since(said) >= dropsEvery {
-			said = time.Now()
-			if n := m.dropped.Swap(0); n > 0 {
-				a.log.Warn("sbr: dropped queries: more arrived than members can have sent", "queries", n)
-			}
+		if dropped > 0 && time.Since(said) >= dropsEvery {
+			a.log.Warn("sbr: dropped queries: more arrived than members can have sent", "queries", dropped)
+			said, dropped = time.Now(), 0
 		}
 	}
 }

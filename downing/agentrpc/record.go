@@ -1,42 +1,18 @@
 package agentrpc
 
-import "strings"
-
-type eventKind uint8
-
-const (
-	otherEvent eventKind = iota
-	memberEvent
-	queryEvent
-)
-
-// record is what this package needs of one record of the stream.
+// record is a query of the stream.
 type record struct {
-	kind    eventKind
 	id      uint64
 	name    string
 	payload []byte
 }
 
-// decode reads a record as agents of all versions write it. A record that makes no sense has no kind.
-func decode(raw map[string]any) record {
-	event, _ := text(raw["Event"])
-	switch {
-	case strings.HasPrefix(event, "member-"):
-		return record{kind: memberEvent}
-	case event != "query":
-		return record{}
-	}
-	id, ok := number(raw["ID"])
+// decode reads a query as agents of all versions write it; ok is false for one that makes no sense.
+func decode(raw map[string]any) (r record, ok bool) {
+	id, numbered := number(raw["ID"])
 	name, named := text(raw["Name"])
 	payload, read := text(raw["Payload"])
-	if raw["Payload"] == nil {
-		read = true
-	}
-	if !ok || !named || !read {
-		return record{}
-	}
-	return record{kind: queryEvent, id: id, name: name, payload: []byte(payload)}
+	return record{id: id, name: name, payload: []byte(payload)}, numbered && named && (read || raw["Payload"] == nil)
 }
 
 func text(v any) (string, bool) {
