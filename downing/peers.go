@@ -66,14 +66,8 @@ func (p *Peers) Find(id sbr.ID) *Peer {
 }
 
 // Peers returns the members as this one sees them now: the zero Peers before it has looked for the first
-// time, and for a downing provider that has none to show ("none", or one of your own). It never blocks, and
-// costs a copy of the list.
-func (p *Provider) Peers() Peers {
-	if h, ok := p.engine.(host); ok {
-		return h.Peers()
-	}
-	return Peers{}
-}
+// time, and for the downing provider "none". It never blocks, and costs a copy of the list.
+func (p *Provider) Peers() Peers { return p.engine.Peers() }
 
 // Follow has f called after each change of Peers (not of Sure alone), and once more when Downed is closed.
 // One call may report several changes, none is lost. Each function has its calls one at a time, on a
@@ -81,21 +75,12 @@ func (p *Provider) Peers() Peers {
 // logged. After stop no call begins; one may still be running.
 func (p *Provider) Follow(f func()) (stop func()) { return p.life.followers.add(f) }
 
-// host is an Engine that shows its members, and lets them talk.
-type host interface {
-	Peers() Peers
-	Offer(ctx context.Context, topic string, on bool) error
-	Serve(topic string, f func(Question)) (stop func(), err error)
-	Ask(topic string, to sbr.ID, payload []byte, timeout time.Duration) (<-chan Answer, error)
-}
-
 // MaxTalk is the largest payload of a question or an answer, in bytes.
 const MaxTalk = wire.MaxPayload
 
 // Errors of what runs on top of a Provider.
 var (
-	// ErrNoPeers is returned by Offer, Serve and Ask when the downing provider ("none", or one of your own)
-	// has no members to talk to.
+	// ErrNoPeers is returned by Offer, Serve and Ask when the downing provider is "none".
 	ErrNoPeers = errors.New("downing: this downing provider has no members to talk to: use split-brain-resolver")
 	// ErrTopic is returned by Offer, Serve and Ask when a topic is not 1 to 63 of the characters a-z, 0-9,
 	// '.', '_' and '-'.
@@ -144,11 +129,7 @@ type Answer struct {
 // process that starts offers nothing. Errors: ErrNoPeers, ErrTopic, ErrTagsFull, ErrNotMember, that of ctx,
 // and those of the node.
 func (p *Provider) Offer(ctx context.Context, topic string, on bool) error {
-	h, ok := p.engine.(host)
-	if !ok {
-		return ErrNoPeers
-	}
-	return h.Offer(ctx, topic, on)
+	return p.engine.Offer(ctx, topic, on)
 }
 
 // Serve has f called with each question of a topic that another member asks this one, one at a time. f must
@@ -157,11 +138,7 @@ func (p *Provider) Offer(ctx context.Context, topic string, on bool) error {
 // learn of it (see Offer). After stop no call begins, and the topic is unserved. Errors: ErrNoPeers,
 // ErrTopic, ErrTopicTaken.
 func (p *Provider) Serve(topic string, f func(Question)) (stop func(), err error) {
-	h, ok := p.engine.(host)
-	if !ok {
-		return nil, ErrNoPeers
-	}
-	return h.Serve(topic, f)
+	return p.engine.Serve(topic, f)
 }
 
 // Ask asks one member, or with an empty to every other member. Each answers at most once; what it says counts
@@ -174,11 +151,7 @@ func (p *Provider) Serve(topic string, f func(Question)) (stop func(), err error
 // of what the resolver's own messages use. Errors: ErrNoPeers, ErrTopic, ErrTalkSize, ErrTalkBusy,
 // ErrNotMember, and for an impossible time-out.
 func (p *Provider) Ask(topic string, to sbr.ID, payload []byte, timeout time.Duration) (<-chan Answer, error) {
-	h, ok := p.engine.(host)
-	if !ok {
-		return nil, ErrNoPeers
-	}
-	return h.Ask(topic, to, payload, timeout)
+	return p.engine.Ask(topic, to, payload, timeout)
 }
 
 // board is what the loop puts up of the members. It is never changed, only replaced.
@@ -187,7 +160,7 @@ type board struct {
 	index map[wire.Key]*Peer
 }
 
-// Peers implements host. It copies the lists, and what they hold.
+// Peers implements driver. It copies the lists, and what they hold.
 func (e *engine) Peers() Peers {
 	p := e.board.Load().peers
 	if e.life.isOver() {

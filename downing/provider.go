@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/hashicorp/serf/serf"
+
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // Errors of a Provider.
@@ -63,6 +66,10 @@ type driver interface {
 	Down(ctx context.Context, name, reason string) error
 	Stop(ctx context.Context) error
 	Status() Status
+	Peers() Peers
+	Offer(ctx context.Context, topic string, on bool) error
+	Serve(topic string, f func(Question)) (stop func(), err error)
+	Ask(topic string, to sbr.ID, payload []byte, timeout time.Duration) (<-chan Answer, error)
 }
 
 // Config returns the configuration that the provider was made with.
@@ -151,6 +158,12 @@ func (inert) Start(context.Context, *serf.Serf) error     { return nil }
 func (inert) Beside(context.Context, Agent, Prober) error { return nil }
 func (inert) Down(context.Context, string, string) error {
 	return refused("the downing provider none decides nothing")
+}
+func (inert) Peers() Peers                                 { return Peers{} }
+func (inert) Offer(context.Context, string, bool) error    { return ErrNoPeers }
+func (inert) Serve(string, func(Question)) (func(), error) { return nil, ErrNoPeers }
+func (inert) Ask(string, sbr.ID, []byte, time.Duration) (<-chan Answer, error) {
+	return nil, ErrNoPeers
 }
 func (inert) Stop(context.Context) error { return nil }
 func (inert) Status() Status             { return Status{State: "none"} }

@@ -232,7 +232,7 @@ type offering struct {
 	writing, again, failed bool
 }
 
-// Offer implements host.
+// Offer implements driver.
 func (e *engine) Offer(ctx context.Context, topic string, on bool) error {
 	if err := wire.CheckTopic(topic); err != nil {
 		return fmt.Errorf("downing: %w", err)

@@ -97,7 +97,7 @@ func (t *talker) hand(s *service, q *pendingQuestion) bool {
 	return s.post(func() { guard(t.e.log, "a handler of questions", func() { s.handle(q) }) }, maxWaiting)
 }
 
-// Serve implements host.
+// Serve implements driver.
 func (e *engine) Serve(topic string, f func(Question)) (stop func(), err error) {
 	if err := wire.CheckTopic(topic); err != nil {
 		return nil, fmt.Errorf("downing: %w", err)
@@ -226,7 +226,7 @@ type asked struct {
 	out   chan Answer
 }
 
-// Ask implements host.
+// Ask implements driver.
 func (e *engine) Ask(topic string, to sbr.ID, payload []byte, timeout time.Duration) (<-chan Answer, error) {
 	if err := wire.CheckTopic(topic); err != nil {
 		return nil, fmt.Errorf("downing: %w", err)
