@@ -93,33 +93,22 @@ func (e *engine) startBeside(ctx context.Context, agent Agent, p Prober) (err er
 	if err != nil {
 		return fmt.Errorf("downing: %w", err)
 	}
-	node := &beside{agent: agent, prober: p, ctx: e.ctx}
+	e.identify(&self)
+	e.node = &beside{agent: agent, prober: p, ctx: e.ctx, adopted: e.adopted}
 	defer func() {
 		if err != nil {
 			agent.Close()
 			e.node = nil
 		}
 	}()
-	e.node = node
-	e.identify(&self)
 	e.gossip = e.cfg.Gossip
 	if p == nil {
 		e.cfg.Probe.Neighbours = 0
 	}
 	e.keepOut = newKeepOut(nil, e.self.ID, e.onRefused)
-	seen := e.self.Seen
-	if sbr.NeedsLease(e.strategy) {
-		if err := e.openLease(ctx); err != nil {
-			return err
-		}
+	if err := e.openLease(ctx); err != nil {
+		return err
 	}
-	if e.adopted {
-		e.self.Seen = seen // it is not younger than the verdicts that its predecessor missed
-		e.inbox.Post(func() {
-			e.hold(byAdoption, "an earlier process of this incarnation stopped; checking for a verdict")
-		})
-	}
-	node.adopted = e.adopted
 	if err := e.announce(p); err != nil {
 		return err
 	}
@@ -128,16 +117,13 @@ func (e *engine) startBeside(ctx context.Context, agent Agent, p Prober) (err er
 	}
 	e.show(e.firstStatus(sbr.StateArming))
 	e.tagsListed = time.Now().Add(tagsEvery) // the agent may be asked for its members before that
-	if err := e.run(); err != nil {
-		return err
-	}
-	if e.adopted { // after the first look, so that it knows the members to ask
-		e.inbox.Post(func() {
-			e.askedFate = true
-			e.step(sbr.Resumed{Gap: e.cfg.PauseAfter})
-		})
-	}
-	return nil
+	return e.run()
+}
+
+// checkFate asks what was decided about this incarnation since its earlier process stopped. Loop only.
+func (e *engine) checkFate() {
+	e.hold(byAdoption, "an earlier process of this incarnation stopped; checking for a verdict")
+	e.step(sbr.Resumed{Gap: e.cfg.PauseAfter})
 }
 
 // firstTag sets the tags, retrying until ctx ends: an agent that has gone meanwhile may come back.

@@ -32,10 +32,8 @@ func (e *engine) prepare(ctx context.Context, conf *serf.Config) error {
 	e.self = newIncarnation(conf.NodeName)
 	e.keepOut = newKeepOut(conf.Merge, e.self.ID, e.onRefused)
 	e.gossip = conf.MemberlistConfig
-	if sbr.NeedsLease(e.strategy) {
-		if err := e.openLease(ctx); err != nil {
-			return err
-		}
+	if err := e.openLease(ctx); err != nil {
+		return err
 	}
 	advise(conf, e.log) // once, however often Prepare was tried
 	if err := e.announce(nil); err != nil {

@@ -90,7 +90,6 @@ type engine struct {
 	pauses        int       // how often this member has stood still
 	lookedAt      time.Time // when the step began in which the membership was last seen
 	verifying     int
-	askedFate     bool            // an adopted incarnation has begun to learn what was decided meanwhile
 	recordTaken   bool            // what was read before the start has been taken in
 	remembering   bool            // the state file is being written
 	refused       string          // why the lease store refuses this member; before the loop runs the start's
@@ -225,6 +224,9 @@ func (e *engine) run() error {
 	e.running = true
 	e.inbox.Post(e.recall)
 	e.inbox.Post(e.poll)
+	if e.adopted { // after the first look, so that it knows the members to ask
+		e.inbox.Post(e.checkFate)
+	}
 	if e.held.is(byStart) { // after the first look, which may find another reason
 		e.inbox.Post(func() { e.free(byStart, "the lease can be used") })
 	}

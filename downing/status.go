@@ -247,7 +247,7 @@ func (e *engine) Status() Status {
 
 // showSuspension makes the status say so when it is not the resolver that suspends.
 func (e *engine) showSuspension(st *Status) {
-	if e.held.is(byAdoption) && e.askedFate && (st.State == sbr.StateUp || st.State == sbr.StateArming) {
+	if e.held.is(byAdoption) && (st.State == sbr.StateUp || st.State == sbr.StateArming) {
 		e.free(byAdoption, "nothing was decided against this member")
 	}
 	if !e.held.any() {

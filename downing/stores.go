@@ -22,9 +22,12 @@ import (
 // waits for.
 const StateStarting sbr.State = "starting"
 
-// openLease makes the lease of this incarnation and reads it once: a member that does not know the last
-// verdict must not join.
+// openLease makes the lease of this incarnation, if the strategy needs one, and reads it once: a member that
+// does not know the last verdict must not join.
 func (e *engine) openLease(ctx context.Context) error {
+	if !sbr.NeedsLease(e.strategy) {
+		return nil
+	}
 	if e.cfg.Store == nil {
 		store, err := lease.Open(ctx, e.cfg.LeaseImplementation, lease.Spec{
 			System: e.cfg.System, Name: e.cfg.leaseName(), Owner: string(e.self.ID), Settings: e.cfg.Lease, Logger: e.log, Decode: e.cfg.LeaseDecode,
@@ -49,7 +52,9 @@ func (e *engine) openLease(ctx context.Context) error {
 		return fmt.Errorf("downing: the lease %s must be readable before this node may join: %w", e.cfg.leaseName(), err)
 	}
 	e.firstIdentity(ctx)
-	e.self.Seen = rec.Token
+	if !e.adopted { // otherwise it is not younger than the verdicts that its predecessor missed
+		e.self.Seen = rec.Token
+	}
 	if rec.Verdict != nil {
 		e.keepOut.list.Store(&denyList{self: e.self.ID, verdict: *rec.Verdict})
 	}
