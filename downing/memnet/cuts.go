@@ -3,8 +3,8 @@ package memnet
 import "fmt"
 
 // Partition leaves the hosts of one group connected to each other and to no other host. It replaces all cuts
-// that were in force. Each known name (see [Network.Names]) must be in exactly one group, shut-down ones
-// included; on an error nothing has changed.
+// that were in force. Each known name must be in exactly one group, shut-down ones included; on an error
+// nothing has changed.
 func (n *Network) Partition(groups ...[]string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

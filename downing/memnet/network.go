@@ -82,17 +82,6 @@ func (n *Network) Add(names ...string) error {
 	return nil
 }
 
-// Names returns all known names, in the order in which they became known.
-func (n *Network) Names() []string {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	names := make([]string, len(n.hosts))
-	for i, h := range n.hosts {
-		names[i] = h.name
-	}
-	return names
-}
-
 // Addr returns where name can be reached, as "IP:port", whether or not something runs there: what Serf and
 // memberlist want to be told in Join.
 func (n *Network) Addr(name string) (string, error) {

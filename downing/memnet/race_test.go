@@ -21,7 +21,7 @@ func TestNetwork_ConcurrentUse(t *testing.T) {
 	require.NoError(t, n.Add(names...))
 	var wg sync.WaitGroup
 	for i, name := range names {
-		wg.Go(func() { live(t, n, name, uint64(i)) })
+		wg.Go(func() { live(t, n, name, names, uint64(i)) })
 	}
 	stop, disturbed := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -35,7 +35,7 @@ func TestNetwork_ConcurrentUse(t *testing.T) {
 
 // live starts name over and over; each run talks to random others and answers
 // streams, until it is shut down.
-func live(t *testing.T, n *memnet.Network, name string, seed uint64) {
+func live(t *testing.T, n *memnet.Network, name string, names []string, seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	for range 20 {
 		tr, err := n.Transport(name)
@@ -47,8 +47,7 @@ func live(t *testing.T, n *memnet.Network, name string, seed uint64) {
 		var wg sync.WaitGroup
 		wg.Go(func() { answer(tr, down) })
 		for range 30 {
-			others := n.Names()
-			addr, _ := n.Addr(others[rng.IntN(len(others))])
+			addr, _ := n.Addr(names[rng.IntN(len(names))])
 			_, _ = tr.WriteTo([]byte("packet"), addr)
 			if conn, err := tr.DialTimeout(addr, 2*time.Millisecond); err == nil {
 				_ = conn.SetDeadline(time.Now().Add(2 * time.Millisecond))
