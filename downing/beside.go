@@ -167,7 +167,8 @@ func (n *beside) part(ctx context.Context, down, keepTags bool) (resigned bool) 
 // the predecessor hold.
 func (e *engine) identify(self *serf.Member) {
 	e.adopted, e.adoptedIn = false, 0
-	if old := idOf(self); !isUntagged(old) && !e.cfg.isOver(old) {
+	last := e.cfg.Memory.load()
+	if old := idOf(self); !isUntagged(old) && !(last.Over && last.Incarnation == string(old)) {
 		e.self = memberOf(self, sbr.Joining)
 		if e.adopted, e.adoptedIn = true, parse36(self.Tags[TagIn]); isNew(self.Tags[TagIn]) {
 			e.adoptedIn = -1
@@ -176,12 +177,6 @@ func (e *engine) identify(self *serf.Member) {
 		return
 	}
 	e.self = newIncarnation(self.Name)
-}
-
-// isOver reports whether an incarnation has gone down, as far as it is remembered.
-func (c *Config) isOver(id sbr.ID) bool {
-	r := c.Memory.load()
-	return r.Over && r.Incarnation == string(id)
 }
 
 // ourTags are those that a member without a resolver does not have.

@@ -56,11 +56,11 @@ func (e *engine) carry(effects []sbr.Effect) {
 		case sbr.RecordLeave:
 			e.recordLeave(eff)
 		case sbr.TellVerdict:
-			e.tellVerdict(eff)
+			e.tell(wire.Telling(e.self.ID, &eff.Verdict), eff.Targets)
 		case sbr.TellOrder:
-			e.tellOrder(eff)
+			e.tell(wire.Ordering(e.self.ID, &eff.Order, eff.Targets, e.unlisted), eff.Targets)
 		case sbr.AskToRace:
-			e.askToRace(eff)
+			e.send(wire.Asking(e.self.ID, &eff), e.times())
 		case sbr.AskStanding:
 			e.askStanding()
 		case sbr.Remove:
@@ -131,7 +131,8 @@ func (e *engine) fall(reason string) {
 		e.rememberEnd()
 		sleep.Within(time.After(time.Until(deadline)/wire.LastWords), e.tells.Wait) // what this member still has to say
 		e.rec.lastTrace(deadline)
-		e.bye()
+		// Once: members that do not receive it find out by the verdict, or suspect this one.
+		e.exchange(wire.KindBye, wire.Encode(wire.Message{Kind: wire.KindBye, From: e.self.ID}), nil)
 		e.node.goAway(deadline)
 		ctx, cancel := context.WithDeadline(context.Background(), deadline)
 		defer cancel()

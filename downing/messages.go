@@ -152,7 +152,9 @@ func (e *engine) onMessage(q *query, m wire.Message) {
 		}
 		e.lookSoon()
 	case wire.KindStanding:
-		e.answerStanding(q, &m)
+		if answer := wire.Answering(e.self.ID, e.resolver.Answer(m.From, m.Seen)); answer != nil {
+			e.respond(q, *answer)
+		}
 	}
 }
 
@@ -190,13 +192,6 @@ func (e *engine) tookIn(m *wire.Message) bool {
 
 // ordered reports whether an incarnation is kept out by an order, whatever verdicts say.
 func (e *engine) ordered(id sbr.ID) bool { return e.resolver.KeptOut(id, math.MaxUint64) }
-
-// answerStanding answers a member that asks for its standing.
-func (e *engine) answerStanding(q *query, m *wire.Message) {
-	if answer := wire.Answering(e.self.ID, e.resolver.Answer(m.From, m.Seen)); answer != nil {
-		e.respond(q, *answer)
-	}
-}
 
 // exchange sends the payloads of a message to every member, one query for each. heard, if it is not nil,
 // has every answer that can be read, until the time of the queries is over.
@@ -246,18 +241,11 @@ func (e *engine) times() int {
 	return 1
 }
 
-func (e *engine) askToRace(eff sbr.AskToRace) { e.send(wire.Asking(e.self.ID, &eff), e.times()) }
-
 // sayGoodbye tells the others that this member decides nothing any more: any member can make Serf report a
 // leave. A member that has not received the goodbye suspects this one.
 func (e *engine) sayGoodbye() {
 	e.occur(Occurrence{Kind: OccurredGoodbye, Text: "says goodbye: this member leaves, and decides nothing any more"})
 	e.send(wire.Message{Kind: wire.KindBye, From: e.self.ID}, tellings)
-}
-
-// bye says it once. Members that do not receive it find out by the verdict, or suspect this one.
-func (e *engine) bye() {
-	e.exchange(wire.KindBye, wire.Encode(wire.Message{Kind: wire.KindBye, From: e.self.ID}), nil)
 }
 
 // isGone reports whether nothing can be said any more.
@@ -276,16 +264,6 @@ func (e *engine) askStanding() {
 			})
 		})
 	})
-}
-
-// tellVerdict sends the targets a verdict: whole if it fits, else at least the targets that stay and all
-// downed members.
-func (e *engine) tellVerdict(eff sbr.TellVerdict) {
-	e.tell(wire.Telling(e.self.ID, &eff.Verdict), eff.Targets)
-}
-
-func (e *engine) tellOrder(eff sbr.TellOrder) {
-	e.tell(wire.Ordering(e.self.ID, &eff.Order, eff.Targets, e.unlisted), eff.Targets)
 }
 
 func (e *engine) unlisted(id sbr.ID) bool {

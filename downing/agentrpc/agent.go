@@ -45,7 +45,7 @@ func New(o Options) (*Agent, error) {
 		return nil, err
 	}
 	a := &Agent{opts: o, log: o.Logger, soon: make(chan struct{}, 1), lines: lines(), tagging: make(chan struct{}, 1)}
-	a.roster.why = downing.ErrAgentSilent
+	a.roster.why, a.roster.lost = downing.ErrAgentSilent, make(map[string]serf.Member)
 	if a.log == nil {
 		a.log = slog.Default()
 	}
@@ -272,7 +272,7 @@ func retry[T any](a *Agent, what string, open func(context.Context) (*T, error))
 		if text := err.Error(); text != said && a.ctx.Err() == nil {
 			said = text
 			level := slog.LevelWarn
-			if a.roster.silence() != nil { // this member says itself that the agent does not answer
+			if _, _, silence := a.Members(); silence != nil { // this member says itself that the agent does not answer
 				level = slog.LevelDebug
 			}
 			a.log.Log(a.ctx, level, "sbr: cannot connect to the Serf agent", "addr", a.opts.Addr, "for", what, "error", err)

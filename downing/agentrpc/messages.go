@@ -194,7 +194,8 @@ func (a *Agent) Query(name string, payload []byte, timeout time.Duration) (<-cha
 		over.Stop()
 		return nil, err
 	}
-	out := make(chan serf.NodeResponse, 2*a.roster.count()+16) // Serf passes on one answer of each member
+	list, _, _ := a.Members()
+	out := make(chan serf.NodeResponse, 2*len(list)+16) // Serf passes on one answer of each member
 	a.spawn(func() {
 		defer over.Stop()
 		forward(out, in, over.C)

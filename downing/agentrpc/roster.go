@@ -48,19 +48,12 @@ func (r *roster) read(list []serf.Member, asked time.Time, first bool) (changed 
 	}
 	for _, m := range r.listed {
 		if first && !present[m.Name] && m.Name != r.self && m.Status != serf.StatusLeft {
-			r.lose(m)
+			m.Status = serf.StatusFailed
+			r.lost[m.Name] = m
 		}
 	}
 	r.listed, r.asked, r.why = list, asked, nil
 	return changed
-}
-
-func (r *roster) lose(m serf.Member) {
-	if r.lost == nil {
-		r.lost = make(map[string]serf.Member)
-	}
-	m.Status = serf.StatusFailed
-	r.lost[m.Name] = m
 }
 
 // blind notes that the agent does not answer, and why, and reports whether that is new.
@@ -71,13 +64,6 @@ func (r *roster) blind(why error) (changed bool) {
 	return changed
 }
 
-// silence is why the agent does not answer; nil while it does.
-func (r *roster) silence() error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.why
-}
-
 // forget ends the memory of a lost member, and reports whether there was one.
 func (r *roster) forget(name string) bool {
 	r.mu.Lock()
@@ -85,12 +71,6 @@ func (r *roster) forget(name string) bool {
 	_, ok := r.lost[name]
 	delete(r.lost, name)
 	return ok
-}
-
-func (r *roster) count() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.listed) + len(r.lost)
 }
 
 func sameMember(a, b serf.Member) bool {

@@ -63,7 +63,7 @@ func TestRoster(t *testing.T) {
 		"some are lost":                                        {steps: []string{"* n1 n2 n3", "* n1 n3"}, want: "n1 n3 n2:failed"},
 	} {
 		t.Run(rule, func(t *testing.T) {
-			r := roster{self: "n1"}
+			r := roster{self: "n1", lost: make(map[string]serf.Member)}
 			for _, step := range tc.steps {
 				list, first := strings.CutPrefix(step, "*")
 				r.read(listOf(list), time.Time{}, first)
@@ -81,7 +81,7 @@ func TestRoster(t *testing.T) {
 }
 
 func TestRoster_Changed(t *testing.T) {
-	r := roster{self: "n1"}
+	r := roster{self: "n1", lost: make(map[string]serf.Member)}
 	for _, tc := range []struct {
 		list string
 		want bool
@@ -93,7 +93,7 @@ func TestRoster_Changed(t *testing.T) {
 }
 
 func TestRoster_Forget(t *testing.T) {
-	r := roster{self: "n1"}
+	r := roster{self: "n1", lost: make(map[string]serf.Member)}
 	r.read(listOf("n1 n2 n3"), time.Time{}, true)
 	require.False(t, r.forget("n2"), "it is listed")
 	r.read(listOf("n1"), time.Time{}, true)
@@ -105,7 +105,7 @@ func TestRoster_Forget(t *testing.T) {
 
 // The engine writes into the list it was given.
 func TestRoster_EachCallerHasItsOwnList(t *testing.T) {
-	r := roster{self: "n1"}
+	r := roster{self: "n1", lost: make(map[string]serf.Member)}
 	r.read(listOf("n1 n2"), time.Time{}, true)
 	mine, _, _ := r.members()
 	mine[0].Tags, mine[1].Status = nil, serf.StatusFailed
