@@ -1,6 +1,7 @@
 package downing
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"errors"
@@ -169,19 +170,9 @@ func (c *Config) checkStore() error {
 	return nil
 }
 
-func (c *Config) leaseName() string {
-	if c.LeaseName != "" {
-		return c.LeaseName
-	}
-	return c.System + "-sbr"
-}
+func (c *Config) leaseName() string { return cmp.Or(c.LeaseName, c.System+"-sbr") }
 
-func (c *Config) logger() *slog.Logger {
-	if c.Logger != nil {
-		return c.Logger
-	}
-	return slog.Default()
-}
+func (c *Config) logger() *slog.Logger { return cmp.Or(c.Logger, slog.Default()) }
 
 // LoadConfig reads an sbr.yaml. It is strict: unknown keys and impossible values are errors that name the key
 // and its line, all of them at once. The lease is opened by the implementation that the file names: import

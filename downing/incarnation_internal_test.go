@@ -35,7 +35,10 @@ func TestIncarnation_IsNewAtEachStart(t *testing.T) {
 		seen[uid] = true
 	}
 	size := 0
-	for k, v := range map[string]string{TagUID: newUID(), TagBorn: format36(born(time.Now())), TagSeen: format36(math.MaxInt64), TagConfig: "abcdefgh"} {
+	for k, v := range map[string]string{
+		TagUID: newUID(), TagBorn: format36(time.Now().UnixMilli()), TagSeen: format36(math.MaxInt64),
+		TagConfig: "abcdefgh",
+	} {
 		size += len(k) + len(v) + 2
 	}
 	require.Less(t, size, 100)

@@ -352,10 +352,7 @@ var background = context.Background()
 // newMetrics makes the instruments. Every counter is there with zero from the start: a rate includes the
 // first event, too.
 func newMetrics(p metric.MeterProvider, read func() readings) (*metrics, error) {
-	if p == nil {
-		p = otel.GetMeterProvider()
-	}
-	meter := p.Meter(scope, metric.WithInstrumentationVersion(Version()))
+	meter := cmp.Or(p, otel.GetMeterProvider()).Meter(scope, metric.WithInstrumentationVersion(Version()))
 	m := &metrics{
 		counters:   make(map[*instrument]metric.Int64Counter, len(counters)),
 		histograms: make(map[*instrument]metric.Float64Histogram, len(histograms)),

@@ -53,7 +53,8 @@ func New(cfg Config) (*Provider, error) {
 	case NoDowning:
 		p.engine = inert{}
 	default:
-		return nil, fmt.Errorf("downing: unknown downing provider %q: known are %s and %s", cfg.Provider, NoDowning, SplitBrainResolver)
+		return nil, fmt.Errorf("downing: unknown downing provider %q: known are %s and %s",
+			cfg.Provider, NoDowning, SplitBrainResolver)
 	}
 	return p, nil
 }

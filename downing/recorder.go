@@ -1,6 +1,7 @@
 package downing
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -39,10 +40,7 @@ func newRecorder(e *engine) (*recorder, error) {
 		return nil, err
 	}
 	r.metrics = m
-	p := e.cfg.Tracer
-	if p == nil {
-		p = otel.GetTracerProvider()
-	}
+	p := cmp.Or(e.cfg.Tracer, otel.GetTracerProvider())
 	r.tracer = p.Tracer(scope, trace.WithInstrumentationVersion(Version()))
 	if f, ok := p.(interface{ ForceFlush(context.Context) error }); ok {
 		r.flush = f.ForceFlush

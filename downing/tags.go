@@ -71,7 +71,7 @@ func incarnation(name, uid string) sbr.ID { return sbr.ID(name + "#" + uid) }
 
 // newIncarnation is a member that begins now.
 func newIncarnation(name string) sbr.Member {
-	return sbr.Member{ID: incarnation(name, newUID()), Name: name, Born: born(time.Now())}
+	return sbr.Member{ID: incarnation(name, newUID()), Name: name, Born: time.Now().UnixMilli()}
 }
 
 // uidOf returns what distinguishes an incarnation from others of the same name.
@@ -144,8 +144,6 @@ func parse36(s string) int64 {
 }
 
 func format36(n int64) string { return strconv.FormatInt(n, 36) }
-
-func born(t time.Time) int64 { return t.UnixMilli() }
 
 // keepTags puts this member's tags back when the application has replaced them: without them it is a stranger
 // to the others. While they cannot be put back it takes no new work. Loop only.

@@ -1,6 +1,7 @@
 package agentrpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,11 +45,11 @@ func New(o Options) (*Agent, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	a := &Agent{opts: o, log: o.Logger, soon: make(chan struct{}, 1), lines: lines(), tagging: make(chan struct{}, 1)}
-	a.roster.why, a.roster.lost = downing.ErrAgentSilent, make(map[string]serf.Member)
-	if a.log == nil {
-		a.log = slog.Default()
+	a := &Agent{
+		opts: o, log: cmp.Or(o.Logger, slog.Default()), lines: lines(),
+		soon: make(chan struct{}, 1), tagging: make(chan struct{}, 1),
 	}
+	a.roster.why, a.roster.lost = downing.ErrAgentSilent, make(map[string]serf.Member)
 	a.ctx, a.cancel = context.WithCancel(context.Background())
 	return a, nil
 }
@@ -272,8 +273,8 @@ func retry[T any](a *Agent, what string, open func(context.Context) (*T, error))
 		if text := err.Error(); text != said && a.ctx.Err() == nil {
 			said = text
 			level := slog.LevelWarn
-			if _, _, silence := a.Members(); silence != nil { // this member says itself that the agent does not answer
-				level = slog.LevelDebug
+			if _, _, silence := a.Members(); silence != nil {
+				level = slog.LevelDebug // this member says itself that the agent does not answer
 			}
 			a.log.Log(a.ctx, level, "sbr: cannot connect to the Serf agent", "addr", a.opts.Addr, "for", what, "error", err)
 		}

@@ -12,7 +12,8 @@ func decode(raw map[string]any) (r record, ok bool) {
 	id, numbered := number(raw["ID"])
 	name, named := text(raw["Name"])
 	payload, read := text(raw["Payload"])
-	return record{id: id, name: name, payload: []byte(payload)}, numbered && named && (read || raw["Payload"] == nil)
+	r = record{id: id, name: name, payload: []byte(payload)}
+	return r, numbered && named && (read || raw["Payload"] == nil)
 }
 
 func text(v any) (string, bool) {

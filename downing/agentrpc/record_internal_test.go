@@ -24,20 +24,20 @@ func TestForward_WaitsForNobody(t *testing.T) {
 
 func TestDecode(t *testing.T) {
 	for name, tc := range map[string]struct {
-		raw  map[string]any
-		want *record // nil: it makes no sense
+		id, name, payload any
+		want              *record // nil: it makes no sense
 	}{
-		"a query":                   {map[string]any{"ID": uint64(7), "Name": "sbr", "Payload": []byte("x")}, &record{7, "sbr", []byte("x")}},
-		"a query in texts":          {map[string]any{"ID": int64(7), "Name": []byte("sbr"), "Payload": "x"}, &record{7, "sbr", []byte("x")}},
-		"a query without a payload": {map[string]any{"ID": int64(7), "Name": "sbr", "Payload": nil}, &record{7, "sbr", []byte{}}},
-		"a negative id":             {map[string]any{"ID": int64(-7), "Name": "sbr"}, nil},
-		"an id of no number":        {map[string]any{"ID": "7", "Name": "sbr"}, nil},
-		"a query without a name":    {map[string]any{"ID": int64(7)}, nil},
-		"a payload of another kind": {map[string]any{"ID": int64(7), "Name": "sbr", "Payload": map[any]any{1: 2}}, nil},
-		"nothing":                   {nil, nil},
+		"a query":                   {uint64(7), "sbr", []byte("x"), &record{7, "sbr", []byte("x")}},
+		"a query in texts":          {int64(7), []byte("sbr"), "x", &record{7, "sbr", []byte("x")}},
+		"a query without a payload": {int64(7), "sbr", nil, &record{7, "sbr", []byte{}}},
+		"a negative id":             {id: int64(-7), name: "sbr"},
+		"an id of no number":        {id: "7", name: "sbr"},
+		"a query without a name":    {id: int64(7)},
+		"a payload of another kind": {id: int64(7), name: "sbr", payload: map[any]any{1: 2}},
+		"nothing":                   {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, ok := decode(tc.raw)
+			got, ok := decode(map[string]any{"ID": tc.id, "Name": tc.name, "Payload": tc.payload})
 			require.Equal(t, tc.want != nil, ok)
 			if ok {
 				require.Equal(t, *tc.want, got)

@@ -89,7 +89,9 @@ func find(list []serf.Member, name string) (serf.Member, bool) {
 func membersOf(list []client.Member) []serf.Member {
 	out := make([]serf.Member, len(list))
 	for i, m := range list {
-		out[i] = serf.Member{Name: m.Name, Addr: m.Addr, Port: m.Port, Tags: m.Tags, Status: statusOf(m.Status)}
+		out[i] = serf.Member{
+			Name: m.Name, Addr: m.Addr, Port: m.Port, Tags: m.Tags, Status: statusOf(m.Status),
+		}
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -33,7 +34,6 @@ type Options struct {
 type Server struct {
 	conn *net.UDPConn
 	log  *slog.Logger
-	port int
 	self atomic.Pointer[string] // nil: nothing is announced, nobody is answered
 
 	done   chan struct{}
@@ -60,11 +60,10 @@ func Listen(o Options) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("probe: cannot listen at UDP %s: %w; choose an address of this host and a port that is allowed", o.Addr, err)
 	}
-	s := &Server{conn: conn, log: o.Logger, done: make(chan struct{}), waiting: make(map[nonce]chan struct{})}
-	if s.log == nil {
-		s.log = slog.Default()
+	s := &Server{
+		conn: conn, log: cmp.Or(o.Logger, slog.Default()),
+		done: make(chan struct{}), waiting: make(map[nonce]chan struct{}),
 	}
-	s.port = conn.LocalAddr().(*net.UDPAddr).Port
 	s.reader.Go(s.read)
 	return s, nil
 }
@@ -77,7 +76,7 @@ func (s *Server) Addr() netip.AddrPort { return s.conn.LocalAddr().(*net.UDPAddr
 func (s *Server) Announce(id sbr.ID) (tag string) {
 	name := string(id)
 	s.self.Store(&name)
-	return strconv.FormatInt(int64(s.port), 36)
+	return strconv.FormatInt(int64(s.Addr().Port()), 36)
 }
 
 // Ping implements downing.Prober. A target without a valid tag, address or id is not reachable.
