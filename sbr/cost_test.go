@@ -155,19 +155,22 @@ func history() []func(r *sbr.Resolver) {
 	)
 }
 
+// later is a moment after all of a history.
+const later = time.Hour
+
 // Whatever a clone goes through, the original does not notice: at every point of a history, a clone plays the
 // rest of it.
 func TestClone_SharesNothing(t *testing.T) {
 	r, steps := newResolver(t, "lease-majority"), history()
 	for i, next := range steps {
-		before, snapshot := r.AppendState(nil), r.Snapshot()
+		before, snapshot := r.AppendState(nil, later), r.Snapshot()
 		c := r.Clone()
-		require.Equal(t, before, c.AppendState(nil), "step %d", i)
+		require.Equal(t, before, c.AppendState(nil, later), "step %d", i)
 		for _, step := range steps[i:] {
 			step(c)
 		}
 		require.Equal(t, sbr.StateDown, c.State())
-		require.Equal(t, before, r.AppendState(nil), "step %d", i)
+		require.Equal(t, before, r.AppendState(nil, later), "step %d", i)
 		require.Equal(t, snapshot, r.Snapshot(), "step %d", i)
 		next(r)
 	}
@@ -178,9 +181,9 @@ func TestClone_KeepsTheMoment(t *testing.T) {
 	r := newResolver(t, "lease-majority")
 	for i, next := range history() {
 		c := r.Clone()
-		want, snapshot := c.AppendState(nil), c.Snapshot()
+		want, snapshot := c.AppendState(nil, later), c.Snapshot()
 		next(r)
-		require.Equal(t, want, c.AppendState(nil), "step %d", i)
+		require.Equal(t, want, c.AppendState(nil, later), "step %d", i)
 		require.Equal(t, snapshot, c.Snapshot(), "step %d", i)
 	}
 }
@@ -192,8 +195,8 @@ func TestAppendState_EqualHistories(t *testing.T) {
 	for i, next := range history() {
 		next(a)
 		next(b)
-		state := a.AppendState([]byte("prefix"))
-		require.Equal(t, state, b.AppendState([]byte("prefix")), "step %d", i)
+		state := a.AppendState([]byte("prefix"), later)
+		require.Equal(t, state, b.AppendState([]byte("prefix"), later), "step %d", i)
 		states[string(state)] = true
 	}
 	require.Greater(t, len(states), len(history())*3/4)
@@ -211,7 +214,7 @@ func TestAppendState_TimesAreRelative(t *testing.T) {
 		r.Step(origin+6*time.Second, sbr.Reachability{ID: numbered(1).ID, Unreachable: true})
 		r.Tick(origin + 26*time.Second)
 		require.Equal(t, sbr.StateWaiting, r.State())
-		return r.AppendState(nil)
+		return r.AppendState(nil, origin+26*time.Second)
 	}
 	require.Equal(t, encode(0), encode(time.Hour))
 }

@@ -33,13 +33,10 @@ func (r *Resolver) Clone() *Resolver {
 func (r *Resolver) SkipAttempts(n uint64) { r.attempt += n }
 
 // AppendState appends a canonical encoding of everything that decides how the resolver will behave, and
-// returns the extended slice. Times are relative to the last call, attempt numbers are left out: two
-// resolvers with equal encodings behave alike from here on, so a model checker may visit only one of them.
-func (r *Resolver) AppendState(b []byte) []byte { return r.AppendStateAt(b, r.now) }
-
-// AppendStateAt is AppendState with times relative to now, a moment between the last call and the next one.
-// So a resolver to which nothing has happened for a while can be compared with another.
-func (r *Resolver) AppendStateAt(b []byte, now time.Duration) []byte {
+// returns the extended slice. Times are relative to now, a moment between the last call and the next one;
+// attempt numbers are left out: two resolvers with equal encodings behave alike from here on, so a model
+// checker may visit only one of them.
+func (r *Resolver) AppendState(b []byte, now time.Duration) []byte {
 	b = appendBools(b, r.armed, r.suspended, r.down, r.left, r.read, r.holding, r.unsure, r.unsure && r.departed)
 	b = appendBools(b, r.record.Behind)
 	if r.cfg.StableAfter == Auto {

@@ -13,7 +13,7 @@
 //
 // # What makes it fast, and why nothing is missed
 //
-//   - Resolvers are numbered by their encodings (sbr.Resolver.AppendStateAt). Equal encodings behave alike,
+//   - Resolvers are numbered by their encodings (sbr.Resolver.AppendState). Equal encodings behave alike,
 //     so whatever a resolver did once in a state, in any run, is looked up the next time.
 //     TestWalk_EqualEncodingsBehaveAlike follows chance paths with resolvers that have histories of their
 //     own.

@@ -94,7 +94,7 @@ func (m *walkMember) intern(r *sbr.Resolver, at time.Duration, last uint64, u wa
 	if r.Suspects() == 0 {
 		u = walkUnrest{}
 	}
-	m.buf = u.append(r.AppendStateAt(m.buf[:0], at))
+	m.buf = u.append(r.AppendState(m.buf[:0], at))
 	if n, ok := m.index[string(m.buf)]; ok {
 		return n
 	}

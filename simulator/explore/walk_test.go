@@ -56,7 +56,7 @@ func (w *walker) face(s *walkState) string {
 	for i := range w.n {
 		if s.up(i) {
 			l := &w.members[i].locals[s.local[i]]
-			fmt.Fprintf(&b, "|%d %x", i, l.r.AppendStateAt(nil, l.at))
+			fmt.Fprintf(&b, "|%d %x", i, l.r.AppendState(nil, l.at))
 		}
 	}
 	return b.String()
@@ -160,7 +160,7 @@ func (w *walker) shadow(t *testing.T, rng *rand.Rand) (steps int) {
 		require.Equal(t, want.to == 0, l.r.State() == sbr.StateDown)
 		if want.to != 0 {
 			same := &w.members[i].locals[want.to]
-			require.Equal(t, same.r.AppendStateAt(nil, same.at), l.r.AppendStateAt(nil, l.at))
+			require.Equal(t, same.r.AppendState(nil, same.at), l.r.AppendState(nil, l.at))
 			require.Equal(t, same.r.State(), l.r.State())
 			require.Equal(t, same.out&^(1<<i), w.outOf(l.r)&^(1<<i))
 		}
