@@ -109,7 +109,7 @@ func TestTell_VerdictIsTakenInAndAnswered(t *testing.T) {
 		for name, a := range p.say(ask) {
 			require.Equal(t, wire.KindVerdict, a.Kind, name)
 			require.Equal(t, []sbr.ID{"late#u"}, a.Down, name)
-			v := a.Verdict()
+			v := a.Event().(sbr.Told).Verdict
 			require.Equal(t, sbr.Out, v.Standing("late#u", 0))
 		}
 		require.NoError(t, p.serf.Shutdown())

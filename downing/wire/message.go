@@ -103,19 +103,6 @@ func (m *Message) Age() time.Duration { return time.Duration(min(m.Token, maxAge
 // maxAge, in milliseconds, is more than any process runs.
 const maxAge = 1 << 40
 
-// Verdict returns the verdict that a KindVerdict message carries.
-func (m *Message) Verdict() sbr.Verdict {
-	v := sbr.Verdict{Token: m.Token, Survivors: m.Up, Down: m.Down, DecidedBy: m.By, Reason: m.Reason, Partial: !m.Whole}
-	v.Normalize()
-	return v
-}
-
-// Order returns the order that a KindOrder message carries.
-func (m *Message) Order() sbr.Order {
-	k, _ := sbr.ParseKind(m.Decided)
-	return sbr.Order{Kind: k, Down: m.Down, Reason: m.Reason, Suspects: m.Suspects}
-}
-
 // Names reports whether the message names id.
 func (m *Message) Names(id sbr.ID) bool {
 	return slices.Contains(m.Up, id) || slices.Contains(m.Down, id)

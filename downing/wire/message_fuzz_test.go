@@ -27,7 +27,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		require.NotEmpty(t, m.From)
-		_, _ = m.Verdict(), m.Order()
+		_ = m.Event()
 		requireComplete(t, m)
 	})
 }

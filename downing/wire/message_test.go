@@ -105,7 +105,7 @@ func TestEncode_LongVerdictIsToldInParts(t *testing.T) {
 	m := wire.Message{Kind: wire.KindVerdict, From: "n1#a", Token: 9, By: "n1#a", Whole: true, Reason: "a majority", Up: ids("winner", 300), Down: ids("loser", 200)}
 	parts := split(t, m)
 	for _, p := range parts {
-		v := p.Verdict()
+		v := p.Event().(sbr.Told).Verdict
 		require.True(t, v.Partial, "nobody may be out because a part does not name it")
 		require.Equal(t, uint64(9), v.Token)
 		require.Equal(t, sbr.ID("n1#a"), v.DecidedBy)
@@ -120,9 +120,10 @@ func TestEncode_LongVerdictIsToldInParts(t *testing.T) {
 func TestEncode_PartsKeepTheirMeaning(t *testing.T) {
 	order := wire.Message{Kind: wire.KindOrder, From: "n1#a", Decided: sbr.DownAll.String(), Reason: "unstable", Down: ids("n", 100)}
 	for _, p := range split(t, order) {
-		require.Equal(t, sbr.DownAll, p.Order().Kind)
-		require.Equal(t, "unstable", p.Order().Reason)
-		require.NotEmpty(t, p.Order().Down)
+		o := p.Event().(sbr.Ordered).Order
+		require.Equal(t, sbr.DownAll, o.Kind)
+		require.Equal(t, "unstable", o.Reason)
+		require.NotEmpty(t, o.Down)
 	}
 	report := wire.Message{Kind: wire.KindReport, From: "n1#a", Up: ids("good", 50), Down: ids("bad", 50)}
 	up, down := union(split(t, report))
@@ -188,7 +189,7 @@ func TestMessage_Names(t *testing.T) {
 // A verdict arrives in the form in which the resolver looks things up.
 func TestMessage_VerdictIsNormal(t *testing.T) {
 	m := wire.Message{Kind: wire.KindVerdict, Token: 2, Whole: true, Up: []sbr.ID{"n2#b", "n1#a"}, Down: []sbr.ID{"n4#d", "n3#c"}}
-	v := m.Verdict()
+	v := m.Event().(sbr.Told).Verdict
 	require.Equal(t, sbr.Survivor, v.Standing("n1#a", 0))
 	require.Equal(t, sbr.Out, v.Standing("n3#c", 0))
 	require.Equal(t, sbr.Out, v.Standing("n9#z", 0), "a whole verdict does not list it")

@@ -52,9 +52,15 @@ func Answering(from sbr.ID, answer sbr.Event) *Message {
 func (m *Message) Event() sbr.Event {
 	switch m.Kind {
 	case KindVerdict:
-		return sbr.Told{From: m.From, Verdict: m.Verdict()}
+		v := sbr.Verdict{
+			Token: m.Token, Survivors: m.Up, Down: m.Down, DecidedBy: m.By, Reason: m.Reason, Partial: !m.Whole,
+		}
+		v.Normalize()
+		return sbr.Told{From: m.From, Verdict: v}
 	case KindOrder:
-		return sbr.Ordered{From: m.From, Order: m.Order()}
+		k, _ := sbr.ParseKind(m.Decided)
+		o := sbr.Order{Kind: k, Down: m.Down, Reason: m.Reason, Suspects: m.Suspects}
+		return sbr.Ordered{From: m.From, Order: o}
 	case KindAsk:
 		return sbr.Asked{From: m.From, Suspects: m.Down, Contact: m.Contact}
 	case KindClear:
