@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -103,6 +104,14 @@ type Peer struct {
 	// Leaving: the member leaves. Down: it was downed by a verdict or an order. Unreachable: this member does
 	// not reach it.
 	Leaving, Down, Unreachable bool
+}
+
+// PeerOf is a member that a resolver knows, as the driver of this one shows it to the machines.
+func PeerOf(m *sbr.Member, candidate bool) Peer {
+	return Peer{
+		ID: m.ID, Name: m.Name, Born: m.Born, Roles: strings.Join(m.Roles, ","), Candidate: candidate,
+		Unreachable: m.Unreachable, Leaving: m.Status == sbr.Leaving || m.Status == sbr.Exiting, Down: m.Status == sbr.Down,
+	}
 }
 
 // View is the cluster as a member's resolver sees it.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -322,12 +321,7 @@ func (d *Driver[M]) Look() {
 	for _, m := range d.machines() {
 		v.Peers = make([]slot.Peer, len(p.List)) // each machine keeps its own
 		for i := range p.List {
-			q := &p.List[i]
-			v.Peers[i] = slot.Peer{
-				ID: q.ID, Name: q.Name, Born: q.Born, Roles: strings.Join(q.Roles, ","),
-				Candidate:   q.MayServe(d.Topic),
-				Unreachable: q.Unreachable, Leaving: q.Status == sbr.Leaving || q.Status == sbr.Exiting, Down: q.Status == sbr.Down,
-			}
+			v.Peers[i] = slot.PeerOf(&p.List[i].Member, p.List[i].MayServe(d.Topic))
 		}
 		d.Step(m, slot.Viewed{View: v})
 	}

@@ -31,8 +31,8 @@ func (s *shards) quiet() time.Duration {
 		return 0
 	}
 	for _, p := range w.up() {
-		t := p.shardHosts[s.index]
-		if t != nil && t.stage != hostOpen && t.stage != hostClosed || s.UseLease && p.node.fault != (StoreFault{}) {
+		t := p.shardHost(s)
+		if t != nil && t.stage != hostOpen || s.UseLease && p.node.fault != (StoreFault{}) {
 			return 0
 		}
 	}
@@ -49,7 +49,7 @@ func (s *shards) lives() {
 	}
 	var open []*shardHost
 	for _, p := range s.w.up() {
-		if t := p.shardHosts[s.index]; t != nil && s.coordSlot.runsOn(p.node) && t.stage == hostOpen {
+		if t := p.shardHost(s); t != nil && s.coordSlot.runsOn(p.node) && t.stage == hostOpen {
 			open = append(open, t)
 		}
 	}
@@ -71,7 +71,7 @@ func (s *shards) lives() {
 // runner is the shard host on which a shard runs, or rests between two runs; nil: on none.
 func (s *shards) runner(x *slot) *shardHost {
 	for _, p := range s.w.up() {
-		t := p.shardHosts[s.index]
+		t := p.shardHost(s)
 		if t == nil || t.stage != hostOpen {
 			continue
 		}

@@ -44,14 +44,15 @@ func (s *slot) lives() {
 		if r.executor.p.paused {
 			continue // a run that has to end does so once its process runs again
 		}
-		if first == nil || r.executor != &first.executor {
+		if first == nil || r.executor != &first.executors[0] {
 			s.broken(4, "%s runs on %s, whose turn it is not, %v after the last change", s, r.executor.p.id, s.bound())
 		}
 	}
 	if first == nil {
 		return
 	}
-	if phase := first.m.Phase(); phase != core.Resting && (first.run == nil || first.run.asked || !first.run.trusted()) {
+	r := first.executors[0].run
+	if phase := first.m.Phase(); phase != core.Resting && (r == nil || r.asked || !r.trusted()) {
 		s.broken(4, "%s does not run on %s, whose turn it is, %v after the last change: it is %s, and waits for %v",
 			s, first.p.id, s.bound(), phase.String(), first.m.Status().Asked)
 	}
@@ -60,7 +61,7 @@ func (s *slot) lives() {
 // first is the place of the oldest member that would run the slot; nil if there is none.
 func (s *slot) first() (first *slotMember) {
 	for _, p := range s.w.up() {
-		if t := p.slotMembers[s.index]; t != nil && !t.m.Status().Resigned && (first == nil || p.self.Born < first.p.self.Born) {
+		if t := p.slotMember(s); t != nil && !t.m.Status().Resigned && (first == nil || p.self.Born < first.p.self.Born) {
 			first = t
 		}
 	}

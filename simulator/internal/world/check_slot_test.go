@@ -15,8 +15,8 @@ import (
 // Each promise about slots and shards can be broken, and is then named.
 func TestSlotChecks_CanFail(t *testing.T) {
 	const large = 1 << 60 // a token
-	member := func(w *World, i int) *slotMember { return w.nodes[i].proc.slotMembers[0] }
-	hostOn := func(w *World, i int) *shardHost { return w.nodes[i].proc.shardHosts[0] }
+	member := func(w *World, i int) *slotMember { return w.nodes[i].proc.slotMember(w.slots[0]) }
+	hostOn := func(w *World, i int) *shardHost { return w.nodes[i].proc.shardHost(w.shards[0]) }
 	type harm func(w *World, s *slot, runner, other *executor)
 	both := map[string]struct {
 		promise string
@@ -74,8 +74,8 @@ func TestSlotChecks_CanFail(t *testing.T) {
 		t.Helper()
 		w = slotted(t, 1, lease, nil, nil)
 		w.Run(60 * time.Second)
-		require.NotNil(t, member(w, 0).run)
-		return w, w.slots[0], &member(w, 0).executor, &member(w, 1).executor
+		require.NotNil(t, member(w, 0).executors[0].run)
+		return w, w.slots[0], &member(w, 0).executors[0], &member(w, 1).executors[0]
 	}
 	shards := func(t *testing.T, lease bool) (w *World, s *slot, runner, other *executor) {
 		t.Helper()
@@ -83,7 +83,7 @@ func TestSlotChecks_CanFail(t *testing.T) {
 		w.Run(2 * time.Minute)
 		hosts(t, w)
 		s = w.shards[0].slots[0]
-		runs := func(n *Node) bool { return n.proc.shardHosts[0].executors[0].run != nil }
+		runs := func(n *Node) bool { return n.proc.shardHost(w.shards[0]).executors[0].run != nil }
 		idle := slices.IndexFunc(w.nodes, func(n *Node) bool { return !runs(n) })
 		return w, s, s.live[0].executor, &hostOn(w, idle).executors[0]
 	}
@@ -99,13 +99,13 @@ func TestSlotChecks_CanFail(t *testing.T) {
 		w, _, runner, _ := slots(t, false)
 		breaks(t, w, "X4", func() {
 			r := runner.run
-			r.executor, runner.run = &member(w, 3).executor, nil
+			r.executor, runner.run = &member(w, 3).executors[0], nil
 			w.Run(w.now + 5*time.Minute)
 		})
 	})
 	t.Run("a slot's answer to nothing", func(t *testing.T) {
 		w, _, _, _ := slots(t, false)
-		breaks(t, w, "X6", func() { member(w, 1).answer(core.Answer[handover.Message]{Ref: 7}) })
+		breaks(t, w, "X6", func() { member(w, 1).answer(7, handover.Clear, 0, nil) })
 	})
 	for name, tc := range map[string]struct {
 		promise string
@@ -116,7 +116,8 @@ func TestSlotChecks_CanFail(t *testing.T) {
 		}},
 		"one runs where it should not": {"Y4", func(w *World, _ *slot, runner, _ *executor) {
 			for _, n := range w.nodes {
-				n.proc.shardHosts[0].stage = hostClosed
+				t := n.proc.shardHost(w.shards[0])
+				t.stage, n.proc.drivers[t.topic] = hostClosed, nil
 			}
 			require.False(t, runner.run.over)
 			w.Run(w.now + 10*time.Minute)
@@ -124,12 +125,12 @@ func TestSlotChecks_CanFail(t *testing.T) {
 		"one moves for ever": {"Y4", func(w *World, s *slot, _, _ *executor) {
 			w.Run(w.now + 10*time.Minute)
 			from := s.live[0].executor
-			idle := slices.IndexFunc(w.nodes, func(n *Node) bool { return n.proc.shardHosts[0].executors[0].run == nil })
+			idle := slices.IndexFunc(w.nodes, func(n *Node) bool { return n.proc.shardHost(w.shards[0]).executors[0].run == nil })
 			from.run.cease()
 			hostOn(w, idle).executors[0].start(core.Start{Run: 1, Token: large, From: from.p.id})
 		}},
 		"an answer to nothing": {"Y6", func(w *World, _ *slot, _, _ *executor) {
-			hostOn(w, 1).carryOut(hostMachine, []core.Effect{core.Answer[message.Message]{Ref: 7000}})
+			hostOn(w, 1).answer(7000, message.State, 0, nil)
 		}},
 		"too long a message": {"Y6", func(w *World, _ *slot, _, _ *executor) {
 			m := message.Message{Kind: message.HandedOver}

@@ -57,11 +57,8 @@ func (p *process) down(reason string) {
 	p.w.stirred()
 	p.w.account()
 	p.w.note(p, "down", "%s", reason)
-	p.eachSlotMember(func(t *slotMember) {
-		t.step(0, core.Downed{Why: reason})
-		t.downed()
-	})
-	p.eachShardHost(func(t *shardHost) { t.downed(reason) })
+	p.eachDriver(func(t *driver) { t.step(t.first, core.Downed{Why: reason}) })
+	p.eachExecutor((*executor).downed)
 	p.w.after(wire.Grace/wire.LastWords, p, p.finish)
 	p.maybeFinish()
 }

@@ -13,43 +13,28 @@ type executor struct {
 	p      *process
 	slot   *slot
 	driver *driver
-	shard  int // its number among the shards of the driver; zero for a singleton
+	shard  int // its number at the driver
 	slotLease
 	run    *run   // nil: none has been started, or nothing of it is left
 	ending uint64 // the number of the last run that has ended
 }
 
-func (t *executor) init(p *process, s *slot, d *driver) {
-	t.p, t.slot, t.driver = p, s, d
-	if s.shardOf != nil {
-		t.shard = s.index
-	}
+func (t *executor) init(d *driver, s *slot, shard int) {
+	t.p, t.slot, t.driver, t.shard = d.p, s, d, shard
 	if s.UseLease {
 		t.openLease()
 	}
 }
 
 // tell hands an event to the machine: what has become of a run or of a lease.
-func (t *executor) tell(e core.Event) { t.driver.step(0, e) }
+func (t *executor) tell(e core.Event) { t.driver.step(t.driver.first, e) }
 
 // trust is how long runs without a lease go on after the process was last sure of its membership.
 func (t *executor) trust() time.Duration {
-	if at, ok := t.driver.of.until(); ok {
+	if at, ok := t.driver.first.Until(); ok {
 		return at - t.driver.view.Sure
 	}
 	return t.slot.rules.Trust
-}
-
-// carry carries out what a machine wants of its run and of its lease.
-func (t *executor) carry(e core.Effect) {
-	switch e := e.(type) {
-	case core.AcquireLease:
-		t.acquire(e.Attempt)
-	case core.ReleaseLease:
-		t.release(e.Attempt)
-	case core.Stop:
-		t.stop(e.Run, string(e.Cause))
-	}
 }
 
 // start starts a run.
@@ -58,10 +43,6 @@ func (t *executor) start(e core.Start) {
 	r := &run{
 		executor: t, number: e.Run, seq: len(s.runs) + 1, token: e.Token, from: e.From,
 		verdict: t.p.r.Verdict().Token, stored: w.store.verdict().Token, startedAt: w.now,
-	}
-	if t.grant != 0 && !t.client.check() {
-		t.notStarted(e)
-		return
 	}
 	w.note(t.p, "starts", "%s: run %d of all, token %d, from %s, state %s", s.Name, r.seq, r.token, r.from, string(e.State))
 	if s.shardOf != nil {

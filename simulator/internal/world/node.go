@@ -125,7 +125,7 @@ func (n *Node) Leave() {
 		return
 	}
 	n.w.note(p, "leave", "")
-	if len(p.slotMembers) > 0 && !n.w.chance(unknowing) {
+	if len(p.drivers) > 0 && !n.w.chance(unknowing) {
 		p.resign()
 		return
 	}

@@ -102,14 +102,13 @@ type process struct {
 
 	news sbr.Event // what others are told of it
 
-	// slotMembers are its parts in the slots, by the slot; see startSlots.
-	slotMembers []*slotMember
-	shardHosts  []*shardHost  // and those in the shards of each type
-	sure        time.Duration // the last moment, by its clock, at which nothing was amiss; negative: there was none
-	certain     bool          // nothing is amiss now
-	noticing    bool          // they look around soon
-	resigned    bool          // it leaves once they have handed over
-	wokeAt      time.Duration // the end of its last pause, by the world's clock
+	// drivers are its parts in the slots, and then in the shards of each type; see startSlots.
+	drivers  []*driver
+	sure     time.Duration // the last moment, by its clock, at which nothing was amiss; negative: there was none
+	certain  bool          // nothing is amiss now
+	noticing bool          // they look around soon
+	resigned bool          // it leaves once they have handed over
+	wokeAt   time.Duration // the end of its last pause, by the world's clock
 }
 
 func (w *World) newProcess(n *Node, rec sbr.Record) *process {

@@ -1,65 +1,41 @@
 package world
 
 import (
+	"fmt"
 	"time"
 
+	"github.com/serf-sbr/serf-sbr/internal/handover"
+	"github.com/serf-sbr/serf-sbr/internal/shards/message"
+	core "github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// requester asks and answers for what runs on a process: about one slot, or about the shards of a type.
-type requester struct {
-	p     *process
-	topic int
-	every time.Duration // the pause between two tries
-	hears listener
-	// questions are the unanswered ones, by reference.
-	questions map[uint64]*question
-	refs      uint64
-}
-
-// listener is what questions and answers are for.
-type listener interface {
-	asked(ref uint64, q *question)
-	// answered comes with nil where the member does not listen.
-	answered(q *question, from sbr.ID, wire []byte)
-}
-
-func newRequester(p *process, topic int, every time.Duration, l listener) requester {
-	return requester{p: p, topic: topic, every: every, hears: l, questions: make(map[uint64]*question)}
-}
-
-// requester returns what listens to a topic on the process; nil: nothing does. The topics are those of the
-// slots, and then those of the shards.
-func (p *process) requester(topic int) *requester {
-	if n := len(p.w.slots); topic >= n {
-		if t := p.shardHosts[topic-n]; t != nil && t.stage != hostClosed {
-			return &t.requests
-		}
-		return nil
-	}
-	if t := p.slotMembers[topic]; t != nil {
-		return &t.requests
-	}
-	return nil
-}
-
 // question is one, to one member or to all that the asker knows. It is open for as long as answers count.
 type question struct {
-	by    *requester
+	by    *driver
+	of    machine
 	until time.Duration // by the asker's clock
 	wire  []byte
 	given map[*process]bool
-	// byCoordinator: a coordinator of shards asks, or asked.
-	byCoordinator bool
 }
 
 // openFor is how long answers to a question count, in pauses between two tries.
 const openFor = 3
 
-// ask sends a question to one member, or to all that are known.
-func (t *requester) ask(to sbr.ID, wire []byte, byCoordinator bool) {
+// ask sends a question of a machine to another member, or to all that are known. What is asked of the members
+// that run shards is asked of this one, too.
+func (t *driver) ask(m machine, to sbr.ID, kind fmt.Stringer, number uint64, wire []byte) {
 	p := t.p
-	q := &question{by: t, until: p.clock() + openFor*t.every, wire: wire, given: make(map[*process]bool), byCoordinator: byCoordinator}
+	p.w.note(p, "asks", "%s: %s of %s, number %d", t.of.name(), kind.String(), whom(to), number)
+	until := p.clock() + openFor*t.rules.HandOverRetryInterval
+	q := &question{by: t, of: m, until: until, wire: wire, given: make(map[*process]bool)}
+	if _, shards := t.of.(*shardHost); shards && (to == "" || to == p.id) {
+		p.w.after(0, p, func() {
+			if t.of.works() {
+				t.hear(q)
+			}
+		})
+	}
 	for other := range p.others() {
 		if to == "" || other.id == to {
 			p.w.post(p, other, &requestInFlight{q: q, to: other})
@@ -89,7 +65,7 @@ func (a *requestInFlight) act() {
 	if m, ok := a.to.r.Member(q.by.p.id); !ok || m.Status == sbr.Down {
 		return
 	}
-	t := a.to.requester(q.by.topic)
+	t := a.to.driver(q.by.topic)
 	if t == nil {
 		w.post(a.to, q.by.p, &responseInFlight{q: q, from: a.to})
 		return
@@ -98,27 +74,26 @@ func (a *requestInFlight) act() {
 }
 
 // hear takes a question in.
-func (t *requester) hear(q *question) {
+func (t *driver) hear(q *question) {
 	t.refs++
 	t.questions[t.refs] = q
-	t.hears.asked(t.refs, q)
+	t.of.asked(t.refs, q)
 }
 
-// open returns the question of that reference, which is about to be answered; nil: it was not asked, or was
-// answered before.
-func (t *requester) open(ref uint64) *question {
-	q := t.questions[ref]
-	delete(t.questions, ref)
-	return q
-}
-
-// answer sends an answer.
-func (t *requester) answer(q *question, wire []byte) {
-	if q.by.p == t.p {
-		t.p.w.after(0, t.p, func() { q.by.hears.answered(q, t.p.id, wire) })
+// answer answers a question, once.
+func (t *driver) answer(ref uint64, kind fmt.Stringer, number uint64, wire []byte) {
+	q, p := t.questions[ref], t.p
+	if q == nil {
+		t.executors[0].slot.broken(6, "%s answers a question about %s that nobody has asked, or twice", p.id, t)
 		return
 	}
-	t.p.w.post(t.p, q.by.p, &responseInFlight{q: q, from: t.p, wire: wire})
+	delete(t.questions, ref)
+	p.w.note(p, "answers", "%s: %s to %s, number %d", t.of.name(), kind.String(), q.by.p.id, number)
+	if q.by.p == p {
+		p.w.after(0, p, func() { q.answered(p.id, wire) })
+		return
+	}
+	p.w.post(p, q.by.p, &responseInFlight{q: q, from: p, wire: wire})
 }
 
 // responseInFlight is an answer on its way.
@@ -140,5 +115,31 @@ func (a *responseInFlight) act() {
 		return
 	}
 	q.given[a.from] = true
-	q.by.hears.answered(q, a.from.id, a.wire)
+	q.answered(a.from.id, a.wire)
+}
+
+// answered hands an answer to the machine that has asked.
+func (q *question) answered(from sbr.ID, wire []byte) {
+	if _, shards := q.by.of.(*shardHost); shards {
+		q.by.step(q.of, answerOf(q, from, wire, message.Decode))
+	} else {
+		q.by.step(q.of, answerOf(q, from, wire, handover.Decode))
+	}
+}
+
+func answerOf[M any](q *question, from sbr.ID, wire []byte, decode func([]byte) (M, error)) core.Event {
+	unserved := wire == nil
+	if unserved {
+		wire = q.wire
+	}
+	return core.Answered[M]{From: from, Message: said(wire, decode), Unserved: unserved}
+}
+
+// said is a message that was sent.
+func said[M any](wire []byte, decode func([]byte) (M, error)) M {
+	m, err := decode(wire)
+	if err != nil {
+		panic(err) // it was encoded by the same package
+	}
+	return m
 }

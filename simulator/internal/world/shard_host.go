@@ -5,24 +5,16 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/shards/host"
 	core "github.com/serf-sbr/serf-sbr/internal/slot"
-	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // shardHost is where shards of a type run on one process: the host's machine, that of the coordinator while
 // it runs here, and what drives them as package sharding does.
 type shardHost struct {
 	driver
-	set       *shards
-	host      *host.Machine // without the role it is offered nothing, and says that it runs nothing
-	executors []executor    // by the shard
-	stage     hostStage
+	set   *shards
+	host  *host.Machine // without the role it is offered nothing, and says that it runs nothing
+	stage hostStage
 }
-
-// The numbers of a shard host's machines.
-const (
-	hostMachine = iota
-	coordinatorMachine
-)
 
 // hostStage is where a shard host is in its life.
 type hostStage uint8
@@ -41,8 +33,10 @@ func (p *process) open(s *shards, before memory) {
 	if p.stage != stageRunning || p.resigned {
 		return
 	}
-	t := newShardHost(p, s, before)
-	p.shardHosts[s.index] = t
+	rules := s.rules
+	rules.Self, rules.Known, rules.Gone = p.id, before.known, before.hosts
+	t := &shardHost{set: s, host: host.New(rules, p.clock())}
+	t.init(p, t, len(w.slots)+s.index, &s.Rules, t.host, s.slots...)
 	w.disturb()
 	t.look()
 	if !s.coordSlot.runsOn(p.node) {
@@ -59,23 +53,11 @@ func (p *process) open(s *shards, before memory) {
 	}
 }
 
-func newShardHost(p *process, s *shards, before memory) *shardHost {
-	rules := s.rules
-	rules.Self, rules.Known, rules.Gone = p.id, before.known, before.hosts
-	m := host.New(rules, p.clock())
-	t := &shardHost{set: s, host: m, executors: make([]executor, s.Count)}
-	t.driver.init(p, t, len(p.w.slots)+s.index, s.HandOverRetryInterval, m)
-	for i := range t.executors {
-		t.executors[i].init(p, s.slots[i], &t.driver)
-	}
-	return t
-}
-
 // shut closes the shard host in good order: what runs is handed over first.
 func (t *shardHost) shut() {
 	if t.p.runs() {
 		t.p.w.disturb()
-		t.step(hostMachine, core.Resign{Patience: time.Duration(t.set.NumberOfRetries) * t.set.HandOverRetryInterval})
+		t.resign()
 	}
 }
 
@@ -90,12 +72,12 @@ func (t *shardHost) settled() {
 		t.offered = false
 		w.offers()
 		t.stage = hostParting
-		member := t.p.slotMembers[t.set.coordSlot.index]
+		member := t.p.slotMember(t.set.coordSlot)
 		if member == nil {
 			t.over()
 			return
 		}
-		if r := member.run; r != nil {
+		if r := member.executors[0].run; r != nil {
 			r.end(core.RunEnded{Run: r.number, Again: true, Rest: time.Second, Why: "nothing drives it any more"})
 		}
 		member.resign()
@@ -110,14 +92,10 @@ func (t *shardHost) over() {
 	}
 	w, p := t.p.w, t.p
 	t.stage = hostClosed
-	for i := range t.executors {
-		t.executors[i].closeLease()
-	}
-	member := p.slotMembers[t.set.coordSlot.index]
+	t.close()
+	member := p.slotMember(t.set.coordSlot)
 	if member != nil {
-		member.closed = true
-		member.closeLease()
-		p.slotMembers[t.set.coordSlot.index] = nil
+		member.close()
 	}
 	if p.resigned {
 		p.mayGo()
@@ -145,36 +123,15 @@ func (t *shardHost) remembers(member *slotMember) memory {
 	return m
 }
 
-// shardHost is the process's part in the shards of a type.
-func (p *process) shardHost(s *shards) *shardHost { return p.shardHosts[s.index] }
-
-// eachShardHost is about the shardHosts that are not closed.
-func (p *process) eachShardHost(f func(*shardHost)) {
-	for _, t := range p.shardHosts {
-		if t != nil && t.stage != hostClosed {
-			f(t)
-		}
+// shardHost is the process's part in the shards of a type; nil: it has none, or it is closed.
+func (p *process) shardHost(s *shards) *shardHost {
+	if t := p.driver(len(p.w.slots) + s.index); t != nil {
+		return t.of.(*shardHost)
 	}
-}
-
-// hosts reports whether the others know that the process would run shards of a type.
-func (p *process) hosts(s *shards) bool {
-	return p.shardHosts != nil && p.shardHosts[s.index] != nil && p.shardHosts[s.index].offered
-}
-
-func (t *shardHost) viewNow() core.View {
-	v := t.p.viewNow(func(q *process) bool { return q.hosts(t.set) })
-	v.Armed = v.Armed && t.p.r.State() != sbr.StateDown
-	return v
-}
-
-// downed is the moment at which the process was downed, and promise Y5.
-func (t *shardHost) downed(why string) {
-	t.step(hostMachine, core.Downed{Why: why})
-	for i := range t.executors {
-		t.executors[i].downed()
-	}
+	return nil
 }
 
 // String is for people.
 func (t *shardHost) String() string { return "the shards " + t.set.Name }
+
+func (t *shardHost) name() string { return t.set.Name }
