@@ -60,8 +60,9 @@ func (s Settings) Rounds(others int) int {
 		rounds++
 	}
 	passes := 1
-	if rest := others - s.Neighbours; others > width {
-		passes = (rest + width - s.Neighbours - 1) / max(1, width-s.Neighbours)
+	if others > width {
+		more := max(1, width-s.Neighbours)
+		passes = (others - s.Neighbours + more - 1) / more
 	}
 	return rounds + max(1, s.Tries)*passes + s.more(others)
 }
