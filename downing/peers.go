@@ -31,6 +31,9 @@ func (p *Peer) hides(now time.Duration) bool { return p.Unseen || now-p.since < 
 // MayServe reports whether the member offers a topic, as far as this one knows.
 func (p *Peer) MayServe(topic string) bool { return p.Unseen || slices.Contains(p.Serves, topic) }
 
+// own makes the member share nothing with that of which it is a copy.
+func (p *Peer) own() { p.Serves, p.Roles = slices.Clone(p.Serves), slices.Clone(p.Roles) }
+
 // Peers are the members at one moment. The caller owns them.
 type Peers struct {
 	// Self is this member's incarnation.
@@ -168,11 +171,10 @@ func (e *engine) Peers() Peers {
 	}
 	p.List, p.Gone = slices.Clone(p.List), slices.Clone(p.Gone)
 	for i := range p.List {
-		x := &p.List[i]
-		x.Serves, x.Roles = slices.Clone(x.Serves), slices.Clone(x.Roles)
+		p.List[i].own()
 	}
 	for i := range p.Gone {
-		p.Gone[i].Serves = slices.Clone(p.Gone[i].Serves)
+		p.Gone[i].own()
 	}
 	return p
 }
@@ -265,10 +267,8 @@ func topics(tag string) (list []string) {
 
 // Departure is a member that was downed, or is gone.
 type Departure struct {
-	ID sbr.ID
-	// Serves are the topics that it offered when it was last seen, Unseen that it never was: see Peer.
-	Serves []string
-	Unseen bool
+	// Peer is the member as it was when it was last seen.
+	Peer
 	// At is when that was noticed here, with a monotonic reading.
 	At time.Time
 }
@@ -300,7 +300,8 @@ func departures(known []Departure, last, next []Peer, now time.Time, clock time.
 	for _, p := range slices.Concat(last, next) {
 		if !here[p.ID] && !told[p.ID] {
 			told[p.ID] = true
-			list = append(list, Departure{ID: p.ID, Serves: p.Serves, Unseen: p.hides(clock), At: now})
+			p.Unseen = p.hides(clock)
+			list = append(list, Departure{p, now})
 		}
 	}
 	return list[max(0, len(list)-departedCount):]

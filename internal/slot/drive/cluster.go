@@ -67,7 +67,7 @@ func Await(ctx context.Context, r Roster, wanted func(downing.Peers) bool) bool 
 // wait. Sorted by ID.
 func Margins(p downing.Peers, topic string, margin time.Duration) (gone []slot.Departure) {
 	for _, d := range p.Gone {
-		if left := margin - Since(d.At); left > 0 && (d.Unseen || slices.Contains(d.Serves, topic)) {
+		if left := margin - Since(d.At); left > 0 && d.MayServe(topic) {
 			gone = append(gone, slot.Departure{ID: d.ID, Until: left})
 		}
 	}

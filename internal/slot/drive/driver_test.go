@@ -68,9 +68,13 @@ func TestDriver_LooksAtOnce(t *testing.T) {
 func TestMargins_OfWhatMayHaveRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		gone := func(id sbr.ID, serves string, unseen bool, ago time.Duration) downing.Departure {
+			p := downing.Peer{Member: sbr.Member{ID: id}, Serves: []string{serves}, Unseen: unseen}
+			return downing.Departure{Peer: p, At: time.Now().Add(-ago)}
+		}
 		p := downing.Peers{Gone: []downing.Departure{
-			{ID: "serves", Serves: []string{"x"}, At: time.Now()}, {ID: "other", Serves: []string{"y"}, At: time.Now()},
-			{ID: "unseen", Unseen: true, At: time.Now()}, {ID: "over", Unseen: true, At: time.Now().Add(-time.Minute)},
+			gone("serves", "x", false, 0), gone("other", "y", false, 0), gone("unseen", "", true, 0),
+			gone("over", "x", true, time.Minute),
 		}}
 		require.Equal(t, []slot.Departure{{ID: "serves", Until: time.Minute}, {ID: "unseen", Until: time.Minute}},
 			drive.Margins(p, "x", time.Minute))

@@ -166,7 +166,9 @@ func (t *driver) notice() {
 func (t *driver) viewNow() core.View {
 	p := t.p
 	v := core.View{Armed: p.r.State() != sbr.StateArming && p.r.State() != sbr.StateDown, Sure: p.sureAt()}
-	for _, m := range p.r.Snapshot().Members {
+	members := p.r.Snapshot().Members
+	v.Peers = make([]core.Peer, 0, len(members))
+	for _, m := range members {
 		its := p.w.byID[m.ID]
 		offers := its.driver(t.topic)
 		q := core.PeerOf(&m, offers != nil && offers.offered || m.Status == sbr.Down && its.young())
