@@ -4,7 +4,7 @@
 //	go test ./simulator/internal/walktest/slots -v -only 'a crash'     those with such names
 //	go test ./simulator/internal/walktest/slots -v -thorough           the long ones, too
 //
-// The models run on an abstract cluster (World): members (Cluster) and messages under way (Packets). What
+// The models run on an abstract cluster: members (Cluster) and messages under way (Packets). What
 // they do with runs, and with leases, is a Walker; what is their own is a Runner. The cluster is what a
 // resolver shows to what runs on top of it, and no more: members join and are armed, a cut divides them, the
 // verdict goes to either side or the cut heals, members crash, are paused, resign, open a manager again,

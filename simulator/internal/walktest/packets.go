@@ -31,6 +31,9 @@ type Packet[B any] struct {
 // Packets are packets under way. It is a value: what it shares with copies is never changed in place.
 type Packets[B any] struct{ packets []Packet[B] }
 
+// PacketKey tells bodies of packets apart. See Packets.AppendKey.
+type PacketKey[B any] func(b []byte, l *Packet[B]) []byte
+
 // Send adds a packet. It panics at more than a Move can tell apart: what a model lets pile up has no end.
 func (m *Packets[B]) Send(l Packet[B]) {
 	if len(m.packets) > math.MaxUint8 {

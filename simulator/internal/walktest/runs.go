@@ -30,12 +30,13 @@ type Lease struct {
 	Token  uint64
 }
 
-// Runs is a World in which something runs, on one member each: what the states of models of it begin with. It
-// is a value.
+// Runs is a cluster in which something runs, on one member each: what the states of models of it begin with.
+// It is a value.
 type Runs[M any] struct {
-	World[Body[M]]
-	Runs   [MaxMembers][MaxShards]Run
-	Leases [MaxShards]Lease
+	Cluster
+	Packets Packets[Body[M]]
+	Runs    [MaxMembers][MaxShards]Run
+	Leases  [MaxShards]Lease
 	// peers are the views that were shown last, shared by states; nil: it has to be made anew.
 	peers [MaxMembers][]slot.Peer
 }
@@ -120,6 +121,8 @@ func (x *Runs[M]) active(i, shard int, m Machine) bool {
 
 // Machine runs things on one member.
 type Machine interface {
+	// Step hands it an event, and returns what it wants.
+	Step(now time.Duration, e slot.Event) []slot.Effect
 	NextDeadline() (at time.Duration, ok bool)
 	// Until is the end of runs without a lease.
 	Until() (at time.Duration, ok bool)
@@ -130,11 +133,11 @@ type Machine interface {
 // nothing.
 type Runner[M, S any] interface {
 	Model[S]
-	// Part is what the state has in common with others, Machine that of a member.
+	// Part is what the state has in common with others. Machine is that of a member, Changed a copy in its
+	// place, which may be changed.
 	Part(s *S) *Runs[M]
 	Machine(s *S, i int) Machine
-	// Handle hands an event to a member's machine, and returns what it wants.
-	Handle(s *S, i int, e slot.Event) []slot.Effect
+	Changed(s *S, i int) Machine
 	// Look shows a member its view.
 	Look(s *S, i int)
 	// CarryOut carries out a question or an answer, Deliver hands one over.
@@ -223,28 +226,62 @@ func (w *Walker[M, S]) Active(s *S, i, shard int) bool {
 // Copy makes to a copy of from: what they share is never changed in place.
 func (w *Walker[M, S]) Copy(to, from *S) { *to = *from }
 
-// Moves appends what can happen next.
+// Moves appends what can happen next, Waits last. It is complete: whatever is not in it, cannot be.
 func (w *Walker[M, S]) Moves(to []Move, s *S) []Move {
-	to = w.own.Part(s).World.Moves(to, on[M, S]{w, s}, w.own.Key(s))
+	x := w.own.Part(s)
+	to, prompt := x.Packets.Moves(to, &x.Cluster, x.Packets.Sorted(w.own.Key(s)))
+	packets := len(to)
+	to = w.duties(to, s)
+	idle := packets == len(to) && prompt == 0 && !x.Overdue()
+	to = w.faults(w.lapses(x.Views(to), s), s)
+	if idle && w.next(s, len(to) > 0) > 0 {
+		to = append(to, Move{Kind: Waits})
+	}
 	if n := len(to); n == 0 || to[n-1].Kind == Waits {
 		w.Search.Settle(s, w.Fair, w.Bound)
 	}
 	return to
 }
 
-// Fair is what happens next where nothing goes wrong. ok is false when all is well and will remain so.
+// Fair is what happens next where nothing goes wrong: packets come, then what is due, then faults end and
+// members notice things. When nothing of that is left, time passes until all is well; ok is false when it is.
 func (w *Walker[M, S]) Fair(s *S) (mv Move, ok bool) {
-	return w.own.Part(s).World.Fair(on[M, S]{w, s}, w.own.Key(s), func() bool { return w.own.Well(s) })
+	x := w.own.Part(s)
+	for _, k := range x.Packets.Sorted(w.own.Key(s)) {
+		if x.Live(int(x.Packets.At(k).To)) {
+			return Move{Kind: Delivers, At: uint8(k)}, true
+		}
+	}
+	if due := w.duties(nil, s); len(due) > 0 {
+		return due[0], true
+	}
+	if mv, ok := x.Cluster.Fair(); ok {
+		return mv, true
+	}
+	if lapses := w.lapses(nil, s); len(lapses) > 0 {
+		return lapses[0], true
+	}
+	return Move{Kind: Waits}, x.Hopeless() || !w.own.Well(s)
 }
 
-// Pass is how long it takes until something more can happen. Zero: nothing will.
+// Pass is how long it takes until something more can happen: a single step where something may happen at any
+// moment. Zero: nothing will.
 func (w *Walker[M, S]) Pass(s *S) time.Duration {
-	x, p := w.own.Part(s), on[M, S]{w, s}
-	return x.Next(p, x.Anything(p))
+	x := w.own.Part(s)
+	for k := range x.Packets.Len() {
+		if x.Live(int(x.Packets.At(k).To)) {
+			return w.next(s, true)
+		}
+	}
+	return w.next(s, len(w.faults(w.lapses(x.Views(nil), s), s)) > 0)
+}
+
+func (w *Walker[M, S]) next(s *S, anything bool) time.Duration {
+	return w.own.Part(s).Pass(anything, w.deadlines(s)...)
 }
 
 // Idle reports whether time brings nothing.
-func (w *Walker[M, S]) Idle(s *S) bool { return w.own.Part(s).Next(on[M, S]{w, s}, false) == 0 }
+func (w *Walker[M, S]) Idle(s *S) bool { return w.next(s, false) == 0 }
 
 // Begin is the state in which the members that are there from the beginning know each other, and are not
 // armed yet.

@@ -15,16 +15,10 @@ func Place(i, shard int) uint8 { return uint8(shard*MaxMembers + i) }
 // Of returns the member and which one runs.
 func Of(mv Move) (i, shard int) { return int(mv.At) % MaxMembers, int(mv.At) / MaxMembers }
 
-// on is a walker in a state.
-type on[M, S any] struct {
-	w *Walker[M, S]
-	s *S
-}
-
-// Duties are what happens before time passes.
-func (p on[M, S]) Duties(to []Move) []Move {
-	w, x := p.w, p.w.own.Part(p.s)
-	to = x.Duties(to, func(i int) bool { return w.own.Machine(p.s, i).Finished() })
+// duties are what happens before time passes.
+func (w *Walker[M, S]) duties(to []Move, s *S) []Move {
+	x := w.own.Part(s)
+	to = x.Duties(to, func(i int) bool { return w.own.Machine(s, i).Finished() })
 	for n := range w.Shards {
 		for i := range w.Members {
 			if x.Live(i) && x.Runs[i][n].Waits && x.Leases[n].Holder == Nobody {
@@ -32,13 +26,13 @@ func (p on[M, S]) Duties(to []Move) []Move {
 			}
 		}
 	}
-	return w.own.MoreDuties(to, p.s)
+	return w.own.MoreDuties(to, s)
 }
 
-// Lapses are leases that run out, and strangers that give one back.
-func (p on[M, S]) Lapses(to []Move) []Move {
-	x := p.w.own.Part(p.s)
-	for n := range p.w.Shards {
+// lapses are leases that run out, and strangers that give one back.
+func (w *Walker[M, S]) lapses(to []Move, s *S) []Move {
+	x := w.own.Part(s)
+	for n := range w.Shards {
 		switch h := int(x.Leases[n].Holder); {
 		case h == Nobody:
 		case h == Stranger:
@@ -50,9 +44,9 @@ func (p on[M, S]) Lapses(to []Move) []Move {
 	return to
 }
 
-// Faults are what may happen as long as there is a budget.
-func (p on[M, S]) Faults(to []Move) []Move {
-	w, x := p.w, p.w.own.Part(p.s)
+// faults are what may happen as long as there is a budget.
+func (w *Walker[M, S]) faults(to []Move, s *S) []Move {
+	x := w.own.Part(s)
 	to = x.Faults(to)
 	for n := range w.Shards {
 		for i := range w.Members {
@@ -78,12 +72,12 @@ func (p on[M, S]) Faults(to []Move) []Move {
 			to = append(to, Move{Kind: strangerTakes, At: Place(0, n)})
 		}
 	}
-	return w.own.MoreFaults(to, p.s)
+	return w.own.MoreFaults(to, s)
 }
 
-// Deadlines are those of the machines, as far as the horizon.
-func (p on[M, S]) Deadlines(to []time.Duration) []time.Duration {
-	w, x := p.w, p.w.own.Part(p.s)
+// deadlines are those of the machines, as far as the horizon.
+func (w *Walker[M, S]) deadlines(s *S) []time.Duration {
+	x, to := w.own.Part(s), make([]time.Duration, 0, 16)
 	note := func(at time.Duration, ok bool) {
 		if ok && (w.Canon.Horizon == 0 || at < x.Now+w.Canon.Horizon) {
 			to = append(to, at)
@@ -91,11 +85,17 @@ func (p on[M, S]) Deadlines(to []time.Duration) []time.Duration {
 	}
 	for i := range w.Members {
 		if x.Live(i) {
-			note(w.own.Machine(p.s, i).NextDeadline())
+			note(w.own.Machine(s, i).NextDeadline())
 		}
 	}
-	w.own.MoreDeadlines(note, p.s)
+	w.own.MoreDeadlines(note, s)
 	return to
+}
+
+// on is a walker in a state: what the moves of the cluster mean for what runs there.
+type on[M, S any] struct {
+	w *Walker[M, S]
+	s *S
 }
 
 func (p on[M, S]) Shown(i int) {
@@ -259,7 +259,9 @@ func (w *Walker[M, S]) check(s *S) {
 }
 
 // Step lets an event happen to a member's machine and carries out what it wants.
-func (w *Walker[M, S]) Step(s *S, i int, e slot.Event) { w.Carry(s, i, w.own.Handle(s, i, e)) }
+func (w *Walker[M, S]) Step(s *S, i int, e slot.Event) {
+	w.Carry(s, i, w.own.Changed(s, i).Step(w.own.Part(s).Now, e))
+}
 
 // Carry carries out effects.
 func (w *Walker[M, S]) Carry(s *S, i int, effects []slot.Effect) {

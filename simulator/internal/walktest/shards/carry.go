@@ -16,8 +16,8 @@ func (*walker) Part(s *state) *walktest.Runs[*message.Message] { return &s.Runs 
 // Machine is that of a member's host.
 func (*walker) Machine(s *state, i int) walktest.Machine { return s.hosts[i] }
 
-// Handle hands an event to a member's host.
-func (*walker) Handle(s *state, i int, e slot.Event) []slot.Effect { return s.host(i).Step(s.Now, e) }
+// Changed is a copy of it.
+func (*walker) Changed(s *state, i int) walktest.Machine { return s.host(i) }
 
 // Look shows a member's machines its view.
 func (w *walker) Look(s *state, i int) {

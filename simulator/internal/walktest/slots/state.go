@@ -22,12 +22,6 @@ type (
 	packet = walktest.Packet[body]
 )
 
-// machine returns the machine of a member, to be changed.
-func (s *state) machine(i int) *handover.Machine {
-	s.machines[i] = s.machines[i].Clone()
-	return s.machines[i]
-}
-
 // AppendKey appends what distinguishes the state from others.
 func (w *walker) AppendKey(b []byte, s *state) []byte {
 	trust := time.Duration(0)

@@ -57,9 +57,10 @@ func (*walker) Part(s *state) *walktest.Runs[handover.Message] { return &s.Runs 
 // Machine is that of a member.
 func (*walker) Machine(s *state, i int) walktest.Machine { return s.machines[i] }
 
-// Handle hands an event to a member's machine.
-func (*walker) Handle(s *state, i int, e core.Event) []core.Effect {
-	return s.machine(i).Step(s.Now, e)
+// Changed is a copy of it.
+func (*walker) Changed(s *state, i int) walktest.Machine {
+	s.machines[i] = s.machines[i].Clone()
+	return s.machines[i]
 }
 
 // Look shows a member its view.
