@@ -44,6 +44,9 @@ func DefaultSettings() Settings {
 // ReportTTL is how long a report of another observer counts without being repeated.
 func (s Settings) ReportTTL() time.Duration { return 10 * s.Interval }
 
+// observation is how long a member must be missed by one other for that to count.
+func (s Settings) observation() time.Duration { return time.Duration(s.Tries) * s.Interval }
+
 // On reports whether there are own probes.
 func (s Settings) On() bool { return s.Neighbours > 0 && s.Interval > 0 }
 
@@ -356,10 +359,11 @@ func (t *Tracker) Probed(id sbr.ID, ok bool) {
 }
 
 // Reported records what another observer said at an age: it cannot reach the subjects in bad, and can reach those in
-// good. What it said more than Interval before its newest report does not count any more; age 0 is not known.
+// good. What it said before its newest report by more than a new observation takes does not count any more: gossip
+// reorders reports, and members that stood still pass on old ones. An age of 0 is not known.
 func (t *Tracker) Reported(now time.Duration, observer sbr.ID, age time.Duration, bad, good []sbr.ID) {
 	by := t.peers[observer]
-	if by == nil || by.downed || age > 0 && age+t.cfg.Interval < by.age {
+	if by == nil || by.downed || age > 0 && age+t.cfg.observation() < by.age {
 		return
 	}
 	by.age = max(by.age, age)

@@ -375,7 +375,7 @@ func TestTracker_AReportFromBeforeIsNotHeard(t *testing.T) {
 				tr.Add(id)
 			}
 			tr.Reported(0, "c", time.Second, []sbr.ID{"b"}, nil)
-			tr.Reported(0, "c", 10*time.Second+cfg.Interval, nil, []sbr.ID{"b"})
+			tr.Reported(0, "c", 10*time.Second+3*cfg.Interval, nil, []sbr.ID{"b"})
 			tr.Reported(1, "c", c.age, []sbr.ID{"b"}, nil)
 			require.Len(t, tr.Form(2, false).Reports, c.want)
 		})
