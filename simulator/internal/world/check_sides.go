@@ -26,10 +26,9 @@ func (*oneSide) rested(w *World) {
 			switch {
 			case len(w.violations) >= maxViolations || strangers(p, q):
 			case (w.apart(p, q) || circle != nil) && (p.forming() || q.forming()):
-			case !w.net.connected(p.node.index, q.node.index):
-				w.violate("S1", "%s and %s are both up and cannot reach each other", q.id, p.id)
-			case w.opts.Probe.On() && !w.net.direct(p.node.index, q.node.index):
-				w.violate("S1", "%s and %s are both up and cannot reach each other directly", q.id, p.id)
+			case w.apart(p, q):
+				how := either(w.net.connected(p.node.index, q.node.index), " directly", "")
+				w.violate("S1", "%s and %s are both up and cannot reach each other%s", q.id, p.id, how)
 			case out[p] && out[q] && p.r.KeptOut(q.id, q.self.Seen) && q.r.KeptOut(p.id, p.self.Seen):
 				w.violate("S1", "%s and %s are both up and have downed each other", q.id, p.id)
 			case circle != nil && circle[p.index] != circle[q.index] && p.attends() && q.attends() && w.net.direct(p.node.index, q.node.index):

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/sbr/reachability"
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
@@ -81,4 +82,26 @@ func TestOneSide_EnemiesThatReachEachOther(t *testing.T) {
 	q.r.Step(q.clock(), sbr.Told{From: p.id, Verdict: sbr.Verdict{Token: 2, Survivors: []sbr.ID{q.id}, Down: []sbr.ID{p.id}}})
 	(&oneSide{}).rested(w)
 	require.Equal(t, "S1 broken at 60.000s: n1#1 and n2#1 are both up and have downed each other", w.Violations()[0].String())
+}
+
+// Three links that work one way, in a circle: every member hears of every other, so Serf's suspicions are refuted, and
+// without own probes no member notices. With probes the members that stay up must reach each other.
+func TestOneSide_WhoHearsOfEachOtherWithoutProbes(t *testing.T) {
+	for probes, broken := range map[bool]bool{false: false, true: true} {
+		w := smallest(t, 3)
+		w.Run(time.Minute)
+		if w.opts.Probe = (reachability.Settings{}); probes {
+			w.opts.Probe = reachability.DefaultSettings()
+		}
+		for i := range 3 {
+			w.setCut((i+1)%3, i)
+		}
+		w.net.valid = false
+		require.Len(t, w.up(), 3)
+		(&oneSide{}).rested(w)
+		require.Equal(t, broken, len(w.Violations()) > 0, "probes: %t", probes)
+		w.setCut(0, 1)
+		(&oneSide{}).rested(w)
+		require.NotEmpty(t, w.Violations(), "what n1 says gets to nobody")
+	}
 }

@@ -2,6 +2,7 @@ package world
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -57,6 +58,24 @@ func (n *network) clean(within time.Duration) bool {
 
 // connected reports whether a and b reach each other, maybe over others.
 func (n *network) connected(a, b int) bool { return n.component(a) == n.component(b) }
+
+// hear reports whether a and b hear of each other, maybe over others, and over links that work one way.
+func (n *network) hear(a, b int) bool {
+	return slices.Contains(n.hears(a), b) && slices.Contains(n.hears(b), a)
+}
+
+// hears are the nodes that what a says gets to.
+func (n *network) hears(a int) []int {
+	heard := []int{a}
+	for i := 0; i < len(heard); i++ {
+		for b := range n.group {
+			if n.open(heard[i], b) && !slices.Contains(heard, b) {
+				heard = append(heard, b)
+			}
+		}
+	}
+	return heard
+}
 
 // component is a number for all nodes that a reaches, maybe over others.
 func (n *network) component(a int) int {

@@ -57,10 +57,15 @@ func (w *World) whole(up []*process) bool {
 	return !w.opts.Probe.On() || len(w.net.cut) == 0
 }
 
-// apart reports whether two processes cannot reach each other, as far as resolvers can find out about it.
+// apart reports whether two processes cannot reach each other, as far as resolvers can find out about it. Without own
+// probes Serf's word is all there is, and its rumours take links that work one way: a member that hears that it failed
+// refutes it.
 func (w *World) apart(p, q *process) bool {
 	a, b := p.node.index, q.node.index
-	return !w.net.connected(a, b) || w.opts.Probe.On() && !w.net.direct(a, b)
+	if w.opts.Probe.On() {
+		return !w.net.direct(a, b)
+	}
+	return !w.net.connected(a, b) && !w.net.hear(a, b)
 }
 
 // Down are the names of the nodes whose last process was downed.
