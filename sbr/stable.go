@@ -346,15 +346,20 @@ func (r *Resolver) onOrdered(e Ordered) {
 }
 
 // lastChance answers the order of a member that gave its side up because it could not learn the state of the
-// lease. A member that has not tried itself tries once before it obeys. A member that has an answer need not
-// obey: the side is lost only when none of it reaches the store (promise L1).
+// lease. A member that has not tried itself tries once before it obeys. A member that has an answer, or is
+// asking for its standing, need not obey: the side is lost only when none of it reaches the store (promise L1).
 func (r *Resolver) lastChance(e Ordered, from *Member) bool {
 	gaveUp := e.Order.Kind == DownReachable || e.Order.Kind == ReverseDownIndirectlyConnected
 	tried := r.race != nil && !r.race.heard && r.race.lastErr != "" || r.race == nil && r.now >= r.silenceOver()
+	name, silent := from.Name, r.isSilent(r.now)
+	if gaveUp && r.question != nil && !r.question.silent {
+		r.keepOut(e.From)
+		r.explain(TopicLease, "%s gave this side up (%s), but this member is asking the lease store for its standing: not obeyed", name, e.Order.Reason)
+		return true
+	}
 	if !gaveUp || tried || !NeedsLease(r.strategy) || !r.mayDecide() {
 		return false
 	}
-	name, silent := from.Name, r.isSilent(r.now)
 	r.endRequest("%s gave this side up meanwhile", name)
 	r.keepOut(e.From) // it goes down itself
 	if r.race == nil {

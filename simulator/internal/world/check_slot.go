@@ -44,7 +44,8 @@ func (s *slot) ordered(r *run) {
 }
 
 // inherits checks what a run begins with: the token that the last run that its member can have heard of has
-// left, or nothing. Of runs that lasted at the same time, each may be the last one.
+// left, or nothing. Of runs that lasted at the same time, each may be the last one, and so may a run with a
+// larger token: a fence refuses what the other writes.
 func (s *slot) inherits(r *run, state []byte) {
 	var last *run
 	for _, o := range s.runs {
@@ -56,7 +57,7 @@ func (s *slot) inherits(r *run, state []byte) {
 		return
 	}
 	for _, o := range s.runs {
-		if o.over && o.endedAt >= last.startedAt && string(state) == strconv.FormatUint(o.token, 10) {
+		if o.over && (o.endedAt >= last.startedAt || o.token > last.token) && string(state) == strconv.FormatUint(o.token, 10) {
 			return
 		}
 	}

@@ -87,16 +87,17 @@ func (l *forgotten) remembers(p *process) bool {
 
 // excuses reports whether a promise may be broken now: no member that knew the lost verdict could tell the
 // store before another was written, and none of its survivors reaches the store now. Tokens begin anew as
-// well once no member is up that knew the lost verdict: a fence refuses them.
+// well once no member is up that knew the lost verdict, or another was written in its place: a fence refuses
+// them.
 func (s *store) excuses(promise string) bool {
 	l, tokens := s.lost, slices.Contains([]string{"X2", "X3", "Y2", "Y3"}, promise)
 	atWork := func(p *process) bool { return p.r.State() == sbr.StateUp && l.remembers(p) }
 	switch {
 	case l == nil:
 		return false
-	case tokens && !slices.ContainsFunc(s.w.up(), atWork):
-		return true
-	case l.next == nil, l.known, !tokens && !slices.Contains([]string{"S1", "S2", "S3", "chain", "token"}, promise):
+	case tokens:
+		return l.next != nil && !l.known || !slices.ContainsFunc(s.w.up(), atWork)
+	case l.next == nil, l.known, !slices.Contains([]string{"S1", "S2", "S3", "chain", "token"}, promise):
 		return false
 	}
 	return !slices.ContainsFunc(s.w.procs, func(p *process) bool {
