@@ -74,9 +74,9 @@ func (s Settings) Interval() time.Duration {
 }
 
 // Window is how long a holder trusts one heartbeat, counted from the moment it was sent. It ends before
-// another party may take over: OperationTimeout (at most a quarter of HeartbeatTimeout) is left for whoever
-// is told late, and an eighth of HeartbeatTimeout for clocks that run at different rates. So it is always
-// longer than the heartbeat interval.
+// another party may take over: OperationTimeout (at most a quarter of HeartbeatTimeout) is left for a
+// party that is told late, and an eighth of HeartbeatTimeout for clocks that run at different rates. So it is
+// always longer than the heartbeat interval.
 func (s Settings) Window() time.Duration {
 	if s.HeartbeatTimeout == Infinite {
 		return Infinite

@@ -204,7 +204,7 @@ func (a *Agent) Query(name string, payload []byte, timeout time.Duration) (<-cha
 }
 
 // forward passes answers on until the time is over or the connection ends. The client itself never waits for
-// anybody.
+// a reader.
 func forward(out chan<- serf.NodeResponse, in <-chan client.NodeResponse, over <-chan time.Time) {
 	defer close(out)
 	for {

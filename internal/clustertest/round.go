@@ -75,7 +75,7 @@ func (r *Round) reach(pass func()) ledger.Client {
 	return ledger.Client{URL: "http://ledger", HTTP: &http.Client{Transport: direct{r.server, pass}}}
 }
 
-// direct calls a handler without a network in between. Whoever stands still sends later, and then gives up
+// direct calls a handler without a network in between. A member that stands still sends later, and gives up
 // nothing.
 type direct struct {
 	handler http.Handler

@@ -1,7 +1,7 @@
 // Package patience counts time in which this process ran.
 //
 // A process that is stopped (a paused virtual machine, SIGSTOP) finds every timer over when it goes on. For a
-// limit on somebody else that is wrong: he may have stood still as well, or not have begun.
+// limit on another process that is wrong: that one may have stood still as well, or not have begun.
 //
 // # Guarantees
 //

@@ -3,7 +3,7 @@ package shared
 
 import "sync"
 
-// Values has one value for each key, for as long as anybody uses it. The zero Values has none. It is safe for
+// Values has one value for each key, for as long as it has a user. The zero Values has none. It is safe for
 // concurrent use.
 type Values[K comparable, V any] struct {
 	mu sync.Mutex
@@ -15,7 +15,7 @@ type value[V any] struct {
 	users int
 }
 
-// Use returns the value of key, which open makes where nobody uses one. end gives it up; the last one to do
+// Use returns the value of key, which open makes where there is none. end gives it up; the last one to do
 // so closes it.
 func (s *Values[K, V]) Use(key K, open func() (V, error), closed func(V)) (made V, end func(), err error) {
 	s.mu.Lock()

@@ -12,7 +12,7 @@
 //	               | acquire           | same owner again           | other owner's live lock | release
 //	single-entrant | absent or expired | false                      | false                   | only the owner's, not expired
 //	re-entrant     | absent or expired | true, duration starts anew | false                   | the same; one for all entries
-//	overriding     | always            | true, duration starts anew | true (takes it)         | anybody's live lock, else false
+//	overriding     | always            | true, duration starts anew | true (takes it)         | any live lock, else false
 //
 // A lock is acquired for the default duration (Acquire), another one (AcquireFor), or for ever
 // (AcquireForever); with Config.KeepAlive the duration is how long it outlives its holder. A duration has

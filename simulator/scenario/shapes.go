@@ -31,7 +31,7 @@ func (n *Nodes) Target(s strictyaml.Shape) any {
 // Expected implements strictyaml.Variant.
 func (*Nodes) Expected() string { return "a number, or a list of nodes {name, roles, zone}" }
 
-// All returns the nodes as a list. Far more than are played need not be listed for somebody to say so.
+// All returns the nodes as a list. A number far above the limit is not listed: it is refused.
 func (n *Nodes) All() []Node {
 	if n.List != nil {
 		return n.List

@@ -20,7 +20,7 @@ func (*oneSide) rested(w *World) {
 	out := w.keptOut(up)
 	for i, p := range up {
 		if whole && !out[p] && circle == nil {
-			continue // the common case: everybody reaches everybody, and nobody is anybody's enemy
+			continue // the common case: all reach each other, and none is kept out
 		}
 		for _, q := range up[:i] {
 			switch {
@@ -39,9 +39,9 @@ func (*oneSide) rested(w *World) {
 }
 
 // islands are the circles of the members that are up, if members that reach each other are in more than one:
-// each was removed from the lists of the other's circle, and nobody looks for anybody any more. Processes
-// that can hear of each other are of one circle: one knows the other, or a process that the other knows, and
-// so on.
+// each was removed from the lists of the other's circle, and no member tries to reach the other circle any
+// more. Processes that can hear of each other are of one circle: one knows the other, or a process that the
+// other knows, and so on.
 func (w *World) islands(up []*process) []int {
 	circle, first := components(len(w.procs), func(a, b int) bool {
 		p, q := w.procs[a], w.procs[b]

@@ -152,8 +152,8 @@ func (p *process) sayLeft(done func()) {
 	})
 }
 
-// await spreads news, and goes on once that was sent as often as it is, or nobody is there, or it takes too
-// long.
+// await spreads news, and goes on once that was sent as often as it is, or no member is there, or it takes
+// too long.
 func (p *process) await(n news, then func()) {
 	someone := false
 	for i := range p.peers {

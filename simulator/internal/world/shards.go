@@ -193,8 +193,8 @@ func (s *shards) behind(r *run) []*process {
 }
 
 // floor is handover.Config.Floor of a machine that starts now. The worlds begin with the year 2026. The wall
-// clock is right here, whatever a node's shows: where nobody is left who remembers a token, package handover
-// has nothing else to go by, and says so.
+// clock is right here, whatever a node's shows: where no member is left that remembers a token, package
+// handover has nothing else to go by, and says so.
 func (w *World) floor(bits int) uint64 {
 	const begin = 1767225600
 	return handover.FloorAt(begin+int64(w.now/time.Second), cmp.Or(bits, handover.DefaultCounterBits))
