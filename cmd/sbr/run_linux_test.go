@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/internal/process"
+	"github.com/serf-sbr/serf-sbr/internal/proc"
 )
 
 // contender is one `sbr run` of several that share a lease and a log.
@@ -80,11 +80,11 @@ func (p *contender) processes() (pids []int) {
 	return nil
 }
 
-func parentOf(pid int) int { _, parent := process.Stat(pid); return parent }
+func parentOf(pid int) int { _, parent := proc.Stat(pid); return parent }
 
-func stateOf(pid int) string { state, _ := process.Stat(pid); return state }
+func stateOf(pid int) string { state, _ := proc.Stat(pid); return state }
 
-func allDead(pids []int) bool { return !slices.ContainsFunc(pids, process.Running) }
+func allDead(pids []int) bool { return !slices.ContainsFunc(pids, proc.Running) }
 
 func freeze(t *testing.T, pids ...int) {
 	t.Helper()

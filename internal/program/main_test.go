@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
-	"github.com/serf-sbr/serf-sbr/internal/process"
+	"github.com/serf-sbr/serf-sbr/internal/proc"
 	"github.com/serf-sbr/serf-sbr/internal/program"
 )
 
@@ -137,7 +137,7 @@ func ended(t *testing.T, p *program.Program, pids []int) time.Duration {
 	}
 	took := time.Since(began)
 	for _, pid := range pids {
-		require.False(t, process.Running(pid), "process %d still runs", pid)
+		require.False(t, proc.Running(pid), "process %d still runs", pid)
 	}
 	return took
 }
@@ -150,9 +150,9 @@ func freeze(t *testing.T, pid int) {
 	require.Eventually(t, func() bool { return stateOf(pid) == "T" }, 10*time.Second, time.Millisecond)
 }
 
-func stateOf(pid int) string { state, _ := process.Stat(pid); return state }
+func stateOf(pid int) string { state, _ := proc.Stat(pid); return state }
 
-func parentOf(pid int) int { _, parent := process.Stat(pid); return parent }
+func parentOf(pid int) int { _, parent := proc.Stat(pid); return parent }
 
 func read(t *testing.T, path string) string {
 	t.Helper()

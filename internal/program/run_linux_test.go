@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/internal/process"
+	"github.com/serf-sbr/serf-sbr/internal/proc"
 	"github.com/serf-sbr/serf-sbr/internal/program"
 )
 
@@ -51,7 +51,7 @@ func (s *script) done(e program.End) {
 	for word := range strings.FieldsSeq(string(text)) {
 		pid, err := strconv.Atoi(word)
 		require.NoError(s.t, err)
-		require.False(s.t, process.Running(pid), "process %d still runs", pid)
+		require.False(s.t, proc.Running(pid), "process %d still runs", pid)
 	}
 }
 

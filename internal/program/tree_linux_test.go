@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/internal/process"
+	"github.com/serf-sbr/serf-sbr/internal/proc"
 	"github.com/serf-sbr/serf-sbr/internal/program"
 )
 
@@ -32,7 +32,6 @@ const stubbornProcesses = 8
 // parentOptions are those of stubborn, for a process of their own.
 func startParent(t *testing.T, o program.Options, left time.Duration) *exec.Cmd {
 	t.Helper()
-	o.Log = nil
 	text, err := json.Marshal(o)
 	require.NoError(t, err)
 	cmd := exec.Command(os.Args[0])
@@ -49,7 +48,7 @@ func gone(t *testing.T, pids []int, within time.Duration) time.Duration {
 	t.Helper()
 	began := time.Now()
 	for _, pid := range pids {
-		require.Eventually(t, func() bool { return !process.Running(pid) }, within, time.Millisecond, "process %d still runs", pid)
+		require.Eventually(t, func() bool { return !proc.Running(pid) }, within, time.Millisecond, "process %d still runs", pid)
 	}
 	return time.Since(began)
 }
@@ -95,7 +94,7 @@ func TestTree_IsEndedWhole(t *testing.T) {
 			require.GreaterOrEqual(t, took, tc.least, "they were given their time")
 			require.Less(t, took, tc.most)
 			require.Equal(t, tc.want, p.Status())
-			require.True(t, process.Running(other.Process.Pid))
+			require.True(t, proc.Running(other.Process.Pid))
 		})
 	}
 }
@@ -174,5 +173,5 @@ func TestKill_OnlyItsOwn(t *testing.T) {
 	one.Kill("the lease is lost")
 	ended(t, one, []int{one.Pid()})
 	require.ElementsMatch(t, []int{one.Pid(), other.Pid()}, pids)
-	require.True(t, process.Running(other.Pid()))
+	require.True(t, proc.Running(other.Pid()))
 }

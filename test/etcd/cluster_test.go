@@ -14,8 +14,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/serf-sbr/serf-sbr/internal/process"
 	"github.com/serf-sbr/serf-sbr/test/buildcache"
+	"github.com/serf-sbr/serf-sbr/test/process"
 	"github.com/serf-sbr/serf-sbr/test/servers"
 )
 

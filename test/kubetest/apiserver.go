@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"os"
 
-	"github.com/serf-sbr/serf-sbr/internal/process"
+	"github.com/serf-sbr/serf-sbr/test/process"
 )
 
 // servingFiles are what the API server reads at each start; they outlive it, so a restarted one is the same

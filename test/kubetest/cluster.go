@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/internal/process"
 	"github.com/serf-sbr/serf-sbr/test/buildcache"
+	"github.com/serf-sbr/serf-sbr/test/process"
 	"github.com/serf-sbr/serf-sbr/test/servers"
 )
 

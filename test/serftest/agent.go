@@ -15,7 +15,7 @@ import (
 
 	"github.com/hashicorp/serf/client"
 
-	"github.com/serf-sbr/serf-sbr/internal/process"
+	"github.com/serf-sbr/serf-sbr/test/process"
 )
 
 const (

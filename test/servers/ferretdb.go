@@ -13,9 +13,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
-	"github.com/serf-sbr/serf-sbr/internal/process"
 	"github.com/serf-sbr/serf-sbr/lease/mongodb"
 	"github.com/serf-sbr/serf-sbr/test/buildcache"
+	"github.com/serf-sbr/serf-sbr/test/process"
 )
 
 // FerretDB is a server that speaks MongoDB's protocol (test/ferretdb).

@@ -7,7 +7,7 @@ import (
 	"net"
 	"strconv"
 
-	"github.com/serf-sbr/serf-sbr/internal/process"
+	"github.com/serf-sbr/serf-sbr/test/process"
 )
 
 // Place is where servers run, for instance a network namespace.

@@ -19,8 +19,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/serf-sbr/serf-sbr/internal/process"
 	"github.com/serf-sbr/serf-sbr/lease/postgres"
+	"github.com/serf-sbr/serf-sbr/test/process"
 )
 
 // Postgres is a server of PostgreSQL, from the programs of $SBR_POSTGRES_BIN or of the newest Debian package.

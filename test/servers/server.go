@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/internal/process"
+	"github.com/serf-sbr/serf-sbr/test/process"
 )
 
 // Server is what all have in common: a process that is started, and asked whether it answers.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/serf-sbr/serf-sbr/internal/process"
+	"github.com/serf-sbr/serf-sbr/internal/proc"
 )
 
 var facts = Facts{
@@ -161,7 +161,7 @@ func TestRun_ChildrenAreEnded(t *testing.T) {
 	r.Down(ctx, facts)
 	pid, err := strconv.Atoi(strings.TrimSpace(appears(t, filepath.Join(dir, "pid"))))
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return !process.Running(pid) }, waitMost, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return !proc.Running(pid) }, waitMost, 10*time.Millisecond)
 }
 
 // A child that is cleaning up after SIGTERM gets its second, though the command itself is gone at once.
@@ -185,7 +185,7 @@ func TestRun_LeavesAProcessBehind(t *testing.T) {
 	within(t, waitMost, func() { r.Down(t.Context(), facts) })
 	pid, err := strconv.Atoi(strings.TrimSpace(appears(t, filepath.Join(dir, "pid"))))
 	require.NoError(t, err)
-	require.True(t, process.Running(pid))
+	require.True(t, proc.Running(pid))
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 	require.EqualValues(t, 0, j.one(t, "sbr: hook ended")["exit-status"])
 	j.one(t, "sbr: hook ended, but a process that it started keeps its output open: no more of it is read")

@@ -12,10 +12,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/internal/process"
 	"github.com/serf-sbr/serf-sbr/internal/sleep"
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
+	"github.com/serf-sbr/serf-sbr/test/process"
 )
 
 // System is the name in every sbr.yaml; the lease is called after it.

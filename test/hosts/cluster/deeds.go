@@ -10,9 +10,9 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/internal/process"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
+	"github.com/serf-sbr/serf-sbr/test/process"
 )
 
 // What operators and platforms do to a cluster, to its store and to its rights.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/downing"
-	"github.com/serf-sbr/serf-sbr/internal/process"
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/test/process"
 )
 
 // WaitWhole returns when each of these members, of all if none is named, is ready and takes exactly these for

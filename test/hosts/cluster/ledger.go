@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/ledger"
-	"github.com/serf-sbr/serf-sbr/internal/process"
 	"github.com/serf-sbr/serf-sbr/internal/sleep"
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
+	"github.com/serf-sbr/serf-sbr/test/process"
 )
 
 const (

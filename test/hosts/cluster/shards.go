@@ -13,9 +13,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/internal/process"
 	"github.com/serf-sbr/serf-sbr/sharding"
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
+	"github.com/serf-sbr/serf-sbr/test/process"
 )
 
 // Shards lets test/hosts/shardhost run on the hosts instead of `sbr agent`: a Serf node of its own with

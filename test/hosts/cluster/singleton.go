@@ -13,9 +13,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/internal/process"
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
+	"github.com/serf-sbr/serf-sbr/test/process"
 )
 
 // Guard is what lets a program run.

@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/serf-sbr/serf-sbr/internal/process"
+	"github.com/serf-sbr/serf-sbr/test/process"
 )
 
 // Host is a network namespace with an address. Its methods may be called from several goroutines.

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/internal/process"
+	"github.com/serf-sbr/serf-sbr/test/process"
 )
 
 // Supervisor keeps a process running on a host, as a service manager does with Restart=always. Its methods

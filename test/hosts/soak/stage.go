@@ -11,10 +11,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/serf-sbr/serf-sbr/internal/process"
 	"github.com/serf-sbr/serf-sbr/internal/sleep"
 	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 	"github.com/serf-sbr/serf-sbr/test/hosts/lab"
+	"github.com/serf-sbr/serf-sbr/test/process"
 	"github.com/serf-sbr/serf-sbr/test/serftest"
 )
 

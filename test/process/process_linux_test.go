@@ -17,7 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/serf-sbr/serf-sbr/internal/process"
+	"github.com/serf-sbr/serf-sbr/internal/proc"
+	"github.com/serf-sbr/serf-sbr/test/process"
 )
 
 const helperEnv = "PROCESS_TEST_HELPER"
@@ -117,10 +118,10 @@ func TestProcess_TakesItsGroupAlong(t *testing.T) {
 			var pid int
 			require.Eventually(t, func() bool { _, err := fmt.Sscan(p.Log(), &pid); return err == nil }, 10*time.Second, time.Millisecond)
 			if tc.name == "killed" {
-				require.True(t, process.Running(pid))
+				require.True(t, proc.Running(pid))
 				p.Kill()
 			}
-			require.Eventually(t, func() bool { return !process.Running(pid) }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return !proc.Running(pid) }, 10*time.Second, time.Millisecond)
 		})
 	}
 }
@@ -178,7 +179,7 @@ func TestKilledParent_TakesItsChildAlong(t *testing.T) {
 	require.NoError(t, parent.Process.Kill())
 	_ = parent.Wait()
 	require.NoError(t, err, line)
-	require.Eventually(t, func() bool { return !process.Running(pid) }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return !proc.Running(pid) }, 10*time.Second, time.Millisecond)
 }
 
 // A test in a network namespace locks its thread and lets it die: that must not take a child along.

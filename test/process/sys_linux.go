@@ -1,7 +1,6 @@
 package process
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/serf-sbr/serf-sbr/internal/proc"
 )
 
 const (
@@ -23,23 +24,7 @@ func childAttributes() *syscall.SysProcAttr {
 
 func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
 
-func isPaused(pid int) bool { state, _ := Stat(pid); return state == "T" }
-
-// Stat returns the state of a process, one letter, and its parent; X if there is no such process. It exists
-// on Linux only.
-func Stat(pid int) (state string, parent int) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return "X", 0
-	}
-	// The program's name stands in brackets before the state and may hold anything.
-	_, _ = fmt.Sscan(string(stat[bytes.LastIndexByte(stat, ')')+1:]), &state, &parent) // the kernel wrote it
-	return state, parent
-}
-
-// Running reports whether any process of that number runs. A zombie does not: its new parent may reap it
-// late. It exists on Linux only.
-func Running(pid int) bool { state, _ := Stat(pid); return state != "X" && state != "Z" }
+func isPaused(pid int) bool { state, _ := proc.Stat(pid); return state == "T" }
 
 // children returns the numbers of the processes that a process has started, or adopted, and not reaped.
 func children(of int) (pids []int) {
@@ -59,7 +44,7 @@ func children(of int) (pids []int) {
 func end(pids []int) {
 	for _, pid := range pids {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
-		for Running(pid) {
+		for proc.Running(pid) {
 			time.Sleep(time.Millisecond)
 		}
 	}
