@@ -34,9 +34,7 @@ func (a *agent) configure(o *Options) (err error) {
 		return Problem{err}
 	}
 	a.memory = downing.NewMemory(dir, a.file.System+"@"+place(&a.file.Serf)) // it is opened before anybody asks
-	if a.telemetry, err = telemetry.New(context.Background(), telemetry.Options{
-		Version: downing.Version(), System: a.file.System, Logger: a.log,
-	}); err != nil {
+	if a.telemetry, err = telemetry.New(context.Background(), a.file.System, a.log); err != nil {
 		return Problem{err} // of the environment, which stays as it is
 	}
 	cfg, err := a.downing(o)

@@ -180,10 +180,10 @@ func (a *Agent) connect(ctx context.Context) error {
 	last := ""
 	link, err := backoff.Retry(ctx, func() (*link, error) {
 		link, err := a.dial(ctx)
-		var no *refused
+		var no *Refusal
 		switch {
 		case !errors.As(err, &no):
-		case no.status == http.StatusConflict && a.opt.Once:
+		case no.Status == http.StatusConflict && a.opt.Once:
 			err = backoff.Permanent(fmt.Errorf("%w: %w", program.ErrElsewhere, err))
 		case no.forGood():
 			err = backoff.Permanent(err)

@@ -20,23 +20,6 @@ const (
 	quietAfter = 3
 )
 
-// refused is the agent's refusal.
-type refused struct {
-	status int
-	text   string
-	again  bool
-}
-
-// Error implements error.
-func (r *refused) Error() string {
-	return fmt.Sprintf("the agent refuses the program (%d): %s", r.status, r.text)
-}
-
-// forGood reports whether retrying does not help.
-func (r *refused) forGood() bool {
-	return !r.again && r.status != http.StatusConflict && r.status < http.StatusInternalServerError
-}
-
 // link is one connection to the agent.
 type link struct {
 	log      *slog.Logger
@@ -64,7 +47,7 @@ type link struct {
 // errSilent ends a link.
 var errSilent = fmt.Errorf("it has not said anything for %v", Silence)
 
-// dial attaches. The error is a *refused, or a network error.
+// dial attaches. The error is a *Refusal, or a network error.
 func dial(ctx context.Context, o *AgentOptions, log *slog.Logger, a Attach) (*link, error) {
 	l := &link{log: log, out: make(chan FromProgram, 16), starts: make(chan *turn, 1), elsewhere: make(chan Where, 1),
 		sent: make(map[uint64]time.Time), answered: time.Now()}
@@ -117,7 +100,7 @@ func (l *link) post(o *AgentOptions, body io.ReadCloser) (io.ReadCloser, error) 
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<10)) // what cannot be read says nothing
 	line, _, _ := strings.Cut(strings.TrimSpace(string(text)), "\n")
-	return nil, &refused{status: resp.StatusCode, text: line, again: resp.Header.Get("Retry-After") != ""}
+	return nil, &Refusal{Status: resp.StatusCode, Text: line, Again: resp.Header.Get("Retry-After") != ""}
 }
 
 // write writes the messages in out, until the connection ends.

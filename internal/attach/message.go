@@ -3,6 +3,7 @@ package attach
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 	"unicode"
@@ -30,6 +31,22 @@ const (
 
 // ErrMessage is wrapped by every error about a message itself.
 var ErrMessage = errors.New("attach: not a valid message")
+
+// Refusal is the agent's answer to a program that it does not attach, as an HTTP status and a line.
+type Refusal struct {
+	Status int
+	Text   string
+	Again  bool // the program may try again soon
+}
+
+func (r *Refusal) Error() string {
+	return fmt.Sprintf("the agent refuses the program (%d): %s", r.Status, r.Text)
+}
+
+// forGood reports whether retrying does not help.
+func (r *Refusal) forGood() bool {
+	return !r.Again && r.Status != http.StatusConflict && r.Status < http.StatusInternalServerError
+}
 
 // FromProgram is a message of the program's side. Exactly one field is set.
 type FromProgram struct {

@@ -14,15 +14,11 @@ type order struct {
 }
 
 type start struct {
-	Path        string        `json:"path"`
-	Args        []string      `json:"args"`
-	Env         []string      `json:"env"`
-	StopTimeout time.Duration `json:"stop-timeout"`
-	Notice      time.Duration `json:"notice"`
-	Until       limit         `json:"until"`
-	Orphaned    []string      `json:"orphaned,omitempty"`
+	Options
+	// Limit is Options.Until.
+	Limit limit
 	// Terminal is the process group that has the terminal and hands it to the program. Zero: none.
-	Terminal int `json:"terminal"`
+	Terminal int
 }
 
 // limit is a moment by the clock that all processes of a machine share (see uptime). Zero: none.

@@ -19,14 +19,14 @@ type Options struct {
 	// StopTimeout is how long the program may take to end after it was asked to.
 	StopTimeout time.Duration
 	// Until is when the program must have ended. Zero: no such moment is known.
-	Until time.Time
+	Until time.Time `json:"-"`
 	// Notice is how long before Until the program is asked to end.
 	Notice time.Duration
 	// Orphaned is the command line of this executable that the supervisor runs when the process that called
 	// Start has ended first: nothing of the program is left by then. Empty: the supervisor runs nothing.
 	Orphaned []string
 	// Log takes the processes that cannot be ended. Nil: slog.Default().
-	Log *slog.Logger
+	Log *slog.Logger `json:"-"`
 }
 
 // DefaultOptions allows 10 s for ending.

@@ -124,12 +124,8 @@ func (p *Program) startProgram(o Options, reports *json.Decoder) error {
 	ctx, cancel := patience.WithTimeout(context.Background(), startTimeout, fmt.Errorf("program: %s does not start within %v", o.Path, startTimeout))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = p.conn.SetDeadline(time.Unix(1, 0)) })()
-	first := order{Start: &start{
-		Path: o.Path, Args: o.Args, Env: o.Env, StopTimeout: o.StopTimeout, Notice: o.Notice, Until: limitOf(o.Until), Orphaned: o.Orphaned,
-		Terminal: p.restore,
-	}}
 	var r report
-	err := p.to.Encode(first)
+	err := p.to.Encode(order{Start: &start{Options: o, Limit: limitOf(o.Until), Terminal: p.restore}})
 	if err == nil {
 		err = reports.Decode(&r)
 	}

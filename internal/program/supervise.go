@@ -44,7 +44,7 @@ func Supervise() error {
 	case first.Start == nil:
 		return ErrNotSupervisor
 	}
-	s := &supervisor{start: *first.Start, until: first.Start.Until, to: json.NewEncoder(parent), cancel: func() {}}
+	s := &supervisor{start: *first.Start, until: first.Start.Limit, to: json.NewEncoder(parent), cancel: func() {}}
 	err := setSubreaper()
 	if err == nil {
 		err = s.fork()

@@ -40,7 +40,6 @@ func TestTerminal(t *testing.T) {
 trap "echo interrupted; exit 4" INT
 echo ready; read line; echo "read $line"
 while :; do sleep 0.01; done`)
-	o.Log = nil
 	text, err := json.Marshal(o)
 	require.NoError(t, err)
 	parent := exec.Command(os.Args[0])

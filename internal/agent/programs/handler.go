@@ -102,15 +102,15 @@ func (s *slot) taken() error {
 }
 
 func answer(w http.ResponseWriter, err error) {
-	status := http.StatusInternalServerError
-	if r, ok := errors.AsType[*refusal](err); ok {
-		status = r.status
-		if r.again {
-			w.Header().Set("Retry-After", "1")
-		}
+	r, ok := errors.AsType[*attach.Refusal](err)
+	if !ok {
+		r = &attach.Refusal{Status: http.StatusInternalServerError, Text: err.Error()}
+	}
+	if r.Again {
+		w.Header().Set("Retry-After", "1")
 	}
 	w.Header().Set("Connection", "close") // what was sent behind the first line is not read
-	http.Error(w, attach.Text(err.Error()), status)
+	http.Error(w, attach.Text(r.Text), r.Status)
 }
 
 // farewell is the Bye for a program whose session is over.

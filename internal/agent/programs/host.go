@@ -58,19 +58,8 @@ func New(o Options) *Host {
 	return &Host{opt: o, log: o.Logger, slots: make(map[string]*slot), tokens: make(map[string]uint64)}
 }
 
-// refusal is why a program is not attached.
-type refusal struct {
-	status int
-	text   string
-	// again: the program may try again soon.
-	again bool
-}
-
-// Error implements error.
-func (r *refusal) Error() string { return r.text }
-
 func refuse(status int, again bool, format string, args ...any) error {
-	return &refusal{status: status, again: again, text: fmt.Sprintf(format, args...)}
+	return &attach.Refusal{Status: status, Again: again, Text: fmt.Sprintf(format, args...)}
 }
 
 // enter makes a slot for a program, or says why not. A program that attaches again ends its earlier slot.

@@ -1,7 +1,7 @@
 // Package telemetry sets the SDK of OpenTelemetry up for the agent: metrics for a Prometheus server that
 // comes to fetch them, and if wanted traces and metrics to a collector.
 //
-//	t, err := telemetry.New(ctx, telemetry.Options{Version: downing.Version(), System: "payments", Logger: log})
+//	t, err := telemetry.New(ctx, "payments", log)
 //	cfg.Meter, cfg.Tracer = t.Meter, t.Tracer
 //	// serve t.Handler at /metrics
 //	err = t.Shutdown(ctx)

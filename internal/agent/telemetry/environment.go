@@ -13,6 +13,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
+
+	"github.com/serf-sbr/serf-sbr/downing"
 )
 
 // The variables that this package reads itself; the SDK and its exporters read the others.
@@ -56,10 +58,10 @@ func metricReader(ctx context.Context) (sdkmetric.Reader, error) {
 }
 
 // describe says what process this is. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES have the last word.
-func describe(ctx context.Context, o *Options) (*resource.Resource, error) {
+func describe(ctx context.Context, system string) (*resource.Resource, error) {
 	attrs := []attribute.KeyValue{
-		semconv.ServiceName("sbr"), semconv.ServiceVersion(o.Version), semconv.ServiceInstanceID(rand.Text()),
-		attribute.String("sbr.system", o.System),
+		semconv.ServiceName("sbr"), semconv.ServiceVersion(downing.Version()), semconv.ServiceInstanceID(rand.Text()),
+		attribute.String("sbr.system", system),
 	}
 	if host, err := os.Hostname(); err == nil {
 		attrs = append(attrs, semconv.HostName(host))

@@ -110,7 +110,7 @@ func textOf(attrs []*commonpb.KeyValue, key string) string {
 
 func start(t *testing.T, log *slog.Logger) *telemetry.Telemetry {
 	t.Helper()
-	tel, err := telemetry.New(t.Context(), telemetry.Options{Version: "v1.2.3", System: "payments", Logger: log})
+	tel, err := telemetry.New(t.Context(), "payments", log)
 	require.NoError(t, err)
 	return tel
 }
@@ -228,7 +228,7 @@ func TestNew_Variables(t *testing.T) {
 			for k, v := range tc.env {
 				t.Setenv(k, v)
 			}
-			tel, err := telemetry.New(t.Context(), telemetry.Options{Logger: quiet})
+			tel, err := telemetry.New(t.Context(), "", quiet)
 			if tc.err != "" {
 				require.ErrorContains(t, err, tc.err)
 				return
@@ -262,7 +262,7 @@ func TestHandler_Disabled(t *testing.T) {
 	c.Add(t.Context(), 1)
 	text := scrape(t, tel, "")
 	require.Contains(t, text, `sbr_build_info{`)
-	require.Contains(t, text, `version="v1.2.3"`)
+	require.Contains(t, text, `version="`+downing.Version()+`"`)
 	require.Contains(t, text, "go_goroutines")
 	require.NotContains(t, text, "sbr_test")
 	end(t, tel)

@@ -75,7 +75,7 @@ func afterASplit(t *testing.T) (pages []string) {
 		var tels []*telemetry.Telemetry
 		providers := make(map[string]*downing.Provider)
 		nodes, err := serfnet.StartAll(network, func(name string, conf *serf.Config) {
-			tel, err := telemetry.New(t.Context(), telemetry.Options{Version: "v1", System: "payments", Logger: quiet})
+			tel, err := telemetry.New(t.Context(), "payments", quiet)
 			require.NoError(t, err)
 			cfg := downing.DefaultConfig()
 			cfg.System, cfg.Store, cfg.Exit, cfg.Logger = "payments", store.View(name), func(int) {}, quiet

@@ -28,16 +28,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 )
 
-// Options identify the process.
-type Options struct {
-	// Version is the version of the program.
-	Version string
-	// System is the name of the cluster; every sbr_* series has it as the label system.
-	System string
-	// Logger takes errors.
-	Logger *slog.Logger
-}
-
 // Telemetry is the telemetry of one process. All methods are safe for concurrent use.
 type Telemetry struct {
 	// Meter takes metrics. It measures nothing if the SDK is disabled.
@@ -51,22 +41,23 @@ type Telemetry struct {
 	stops []func(context.Context) error
 }
 
-// New reads the variables and starts what they ask for. Errors name the variable that is wrong.
-func New(ctx context.Context, o Options) (*Telemetry, error) {
-	quiet(o.Logger)
+// New reads the variables and starts what they ask for. Errors name the variable that is wrong. Every sbr_*
+// series has the name of the cluster as its label system; errors are logged.
+func New(ctx context.Context, system string, log *slog.Logger) (*Telemetry, error) {
+	quiet(log)
 	fetched := prometheus.NewRegistry() // not the global one, into which any library may put what it likes
-	ours := prometheus.WrapRegistererWith(prometheus.Labels{"system": o.System}, fetched)
+	ours := prometheus.WrapRegistererWith(prometheus.Labels{"system": system}, fetched)
 	fetched.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	ours.MustRegister(buildInfo(o.Version))
+	ours.MustRegister(buildInfo())
 	t := &Telemetry{Meter: noopmetric.NewMeterProvider(), Tracer: nooptrace.NewTracerProvider(), Handler: promhttp.HandlerFor(fetched,
 		promhttp.HandlerOpts{
-			ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapes, Timeout: scrapeWithin,
+			ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapes, Timeout: scrapeWithin,
 			EnableOpenMetrics: true,
 		})}
 	if strings.EqualFold(os.Getenv(envDisabled), "true") {
 		return t, nil
 	}
-	res, err := describe(ctx, &o)
+	res, err := describe(ctx, system)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +104,7 @@ func (t *Telemetry) Shutdown(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func buildInfo(version string) prometheus.Collector {
+func buildInfo() prometheus.Collector {
 	revision := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
@@ -124,7 +115,7 @@ func buildInfo(version string) prometheus.Collector {
 	}
 	g := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "sbr_build_info", Help: "Always 1; the labels say what runs here.",
-		ConstLabels: prometheus.Labels{"version": version, "revision": revision, "goversion": runtime.Version()},
+		ConstLabels: prometheus.Labels{"version": downing.Version(), "revision": revision, "goversion": runtime.Version()},
 	})
 	g.Set(1)
 	return g
