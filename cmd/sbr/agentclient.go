@@ -65,15 +65,13 @@ func (a *agentFlags) addURL(flags *pflag.FlagSet, otherwise string) {
 
 // asking makes of f a verb that asks the agent.
 func (a *agentFlags) asking(f func(ctx context.Context, client *agentClient, args []string) error) func(*cobra.Command, []string) error {
-	return func(c *cobra.Command, args []string) error {
-		return verbOf(func(args []string) error {
-			client, err := a.client()
-			if err != nil {
-				return err
-			}
-			return f(c.Context(), client, args)
-		})(c, args)
-	}
+	return verbOf(func(c *cobra.Command, args []string) error {
+		client, err := a.client()
+		if err != nil {
+			return err
+		}
+		return f(c.Context(), client, args)
+	})
 }
 
 // addTrust adds the flags that say which certificates are trusted.

@@ -50,7 +50,6 @@ func (w word) Set(s string) error {
 	return nil
 }
 
-// Type is the placeholder in the help.
 func (w word) Type() string { return strings.Join(w.known, "|") }
 
 // addWord gives a command a flag that takes one of the known words, and returns the word. A name without a

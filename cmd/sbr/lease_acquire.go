@@ -122,5 +122,4 @@ func (f spanFlag) Set(text string) error {
 	return err
 }
 
-// Type implements pflag.Value; it is the placeholder in the help.
 func (spanFlag) Type() string { return "duration|infinite" }

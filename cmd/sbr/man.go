@@ -24,7 +24,7 @@ func newMan(s streams) *cobra.Command {
 		Use: "man DIR", Short: "write manual pages", Long: manHelp, Example: manExample, Args: cobra.ExactArgs(1),
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
 	}
-	c.RunE = verbOf(func(args []string) error { return writeMan(s, args[0]) })
+	c.RunE = verbOf(func(_ *cobra.Command, args []string) error { return writeMan(s, args[0]) })
 	return c
 }
 

@@ -115,13 +115,13 @@ func (e exit) Unwrap() error { return e.error }
 // verb adapts the function of a verb to cobra. Errors that it does not mark are internal; those that never
 // reach it (unknown commands and flags, wrong arguments) come from cobra unmarked, and are bad usage.
 func verb(f func() error) func(*cobra.Command, []string) error {
-	return verbOf(func([]string) error { return f() })
+	return verbOf(func(*cobra.Command, []string) error { return f() })
 }
 
-// verbOf is verb for a function that has arguments.
-func verbOf(f func(args []string) error) func(*cobra.Command, []string) error {
-	return func(_ *cobra.Command, args []string) error {
-		err := f(args)
+// verbOf is verb for a function that takes what cobra gives.
+func verbOf(f func(c *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		err := f(c, args)
 		if err == nil || errors.As(err, new(badInput)) || errors.As(err, new(exit)) {
 			return err
 		}
@@ -131,11 +131,11 @@ func verbOf(f func(args []string) error) func(*cobra.Command, []string) error {
 
 // interruptibleVerb is verb for a function that ends with the first SIGINT or SIGTERM.
 func interruptibleVerb(f func(ctx context.Context) error) func(*cobra.Command, []string) error {
-	return func(c *cobra.Command, args []string) error {
+	return verbOf(func(c *cobra.Command, _ []string) error {
 		ctx, stop := interruptible(c.Context())
 		defer stop()
-		return verb(func() error { return f(ctx) })(c, args)
-	}
+		return f(ctx)
+	})
 }
 
 // report prints err, one line for each problem in it, and returns the exit status.

@@ -27,7 +27,7 @@ func newShrink(s streams) *cobra.Command {
 	}
 	seed := c.Flags().Uint64("seed", 1, "the seed with which it fails")
 	tries := c.Flags().Int("tries", shrinkTries, "how many candidates are played at most")
-	c.RunE = verbOf(func(args []string) error {
+	c.RunE = verbOf(func(_ *cobra.Command, args []string) error {
 		if *tries < 1 {
 			return badInput{fmt.Errorf("--tries is %d: it must be at least 1", *tries)}
 		}

@@ -65,7 +65,7 @@ func newSimulate(s streams) *cobra.Command {
 	for _, other := range []string{"seeds", "output", "html", "verbose", "stats", "compare"} {
 		c.MarkFlagsMutuallyExclusive(other, "import")
 	}
-	c.RunE = verbOf(func(args []string) error {
+	c.RunE = verbOf(func(_ *cobra.Command, args []string) error {
 		switch {
 		case *logs:
 			return importLogs(s, args)
@@ -164,9 +164,6 @@ type played struct {
 // replay is the command that plays the same run again.
 func (r *played) replay() string { return scenario.Replay(r.file.path, r.Seed) }
 
-// runner plays a run, and observes it as what is written needs it.
-type runner func(s *scenario.Prepared, seed uint64) scenario.Result
-
 // wiping wipes the line that shows progress before anything else is written: both may go to one terminal.
 type wiping struct {
 	io.Writer
@@ -179,8 +176,10 @@ func (w wiping) Write(b []byte) (int, error) {
 }
 
 // play runs every scenario with every seed, and hands over the results in order until take says that it is
-// enough.
-func play(files []*scenarioFile, seeds seedRange, run runner, take func(*played) bool) {
+// enough. run observes a run as what is written needs it.
+func play(
+	files []*scenarioFile, seeds seedRange, run func(s *scenario.Prepared, seed uint64) scenario.Result, take func(*played) bool,
+) {
 	each := seeds.count()
 	cores.InOrder(uint64(len(files))*each, func(i uint64) *played {
 		f, seed, started := files[i/each], seeds.from+i%each, time.Now()

@@ -49,7 +49,6 @@ func (r *seedRange) String() string {
 	}
 }
 
-// Set implements pflag.Value.
 func (r *seedRange) Set(s string) error {
 	a, b, found := strings.Cut(s, "-")
 	kinds := "a seed such as 7, or a range such as 1-200"
@@ -78,7 +77,6 @@ func (r *seedRange) Set(s string) error {
 	return nil
 }
 
-// Type implements pflag.Value; it is the placeholder in the help.
 func (*seedRange) Type() string { return "A-B" }
 
 // words is "seed 7" or "seeds 1-200".

@@ -323,7 +323,6 @@ var serfLevels = map[string]slog.Level{
 	"ERROR": slog.LevelError,
 }
 
-// Write implements io.Writer.
 func (s *serfLog) Write(p []byte) (int, error) {
 	line, level := strings.TrimSpace(string(p)), slog.LevelInfo
 	if word, rest, found := strings.Cut(strings.TrimPrefix(line, "["), "] "); found {

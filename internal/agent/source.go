@@ -16,7 +16,6 @@ type source struct{ *agent }
 
 var _ web.Source = source{}
 
-// Status implements web.Source.
 func (s source) Status() downing.Status {
 	st := s.provider.Status()
 	if st.Members == nil { // nothing has been looked at yet
@@ -44,10 +43,8 @@ func (s source) Status() downing.Status {
 	return st
 }
 
-// Journal implements web.Source.
 func (s source) Journal() []web.Entry { return s.journal.Entries() }
 
-// Health implements web.Source.
 func (s source) Health() web.Health {
 	if reason := s.provider.Reason(); reason != "" {
 		red := web.Check{Reason: "down: " + reason}
@@ -108,7 +105,6 @@ func (s source) arming(st *downing.Status) string {
 	return ""
 }
 
-// Config implements web.Source.
 func (s source) Config() web.Config {
 	members := max(len(s.provider.Status().Members), 1)
 	_, r := s.file.Times(members, "")

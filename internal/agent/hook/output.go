@@ -16,7 +16,6 @@ type output struct {
 	dropped int
 }
 
-// Write implements io.Writer.
 func (o *output) Write(p []byte) (int, error) {
 	n := min(len(p), maxOutput-o.kept.Len())
 	o.kept.Write(p[:n])
