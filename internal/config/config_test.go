@@ -196,6 +196,7 @@ func TestDigest(t *testing.T) {
 	for name, same := range map[string]string{
 		"spelled out":    base + "split-brain-resolver: {stable-after: 20000ms, down-all-when-unstable: 15s}\nlease: {heartbeat-interval: 12s}",
 		"local":          base + "serf: {rpc: '10.0.0.1:7373', profile: wan}\nhttp: {listen: ''}\nhooks: {on-down: [x]}\nlease: {kubernetes: {kubeconfig: k}}",
+		"singletons":     base + "singleton: {number-of-retries: 3}", // it is about who decides on partitions
 		"other strategy": base + "split-brain-resolver: {static-quorum: {quorum-size: 9}, keep-majority: {role: web}}\nlease: {file: {path: p}}\nsingleton: {use-lease: file}",
 	} {
 		require.Equal(t, digest, parse(t, same).Digest(), name)

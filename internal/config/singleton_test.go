@@ -31,8 +31,3 @@ func TestSingleton_Lease(t *testing.T) {
 	require.NoError(t, f.SingletonLease("backup")(&kubernetes))
 	require.Equal(t, "shop", kubernetes.Namespace)
 }
-
-// The digest is about who decides on partitions: singletons are not part of it.
-func TestSingleton_IsNotInTheDigest(t *testing.T) {
-	require.Equal(t, parse(t, "system: payments").Digest(), parse(t, "system: payments\nsingleton: {number-of-retries: 3}").Digest())
-}

@@ -287,22 +287,7 @@ func TestFeed_StuckClient(t *testing.T) {
 	})
 }
 
-// The last thing to be seen of a member that goes down is that it did.
-func TestFeed_LastState(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := whole(3)
-		s := bare(f)
-		w, gone := watching(s, "")
-		w.taken()
-		time.Sleep(pollEvery) // the state has just been looked at
-		f.set(func(f *fake) { f.status.State = "down" }).happened(noon, downing.OccurredDown, "down: told so")
-		close(s.ending)
-		require.Equal(t, "state occurrence", names(parse(t, w.taken())))
-		gone()
-	})
-}
-
-// The same over a real connection, which a timeout for ordinary requests must not end.
+// A timeout for ordinary requests does not end a feed over a real connection.
 func TestFeed_OutlivesTheTimeoutsOfRequests(t *testing.T) {
 	noLeaks(t)
 	f := whole(3)

@@ -236,6 +236,7 @@ func TestHost_DNSRebinding(t *testing.T) {
 	})
 }
 
+// The last thing to be seen of a member that goes down is that it did.
 func TestServe_EndsWithItsContext(t *testing.T) {
 	noLeaks(t)
 	f := whole(3)
@@ -251,7 +252,7 @@ func TestServe_EndsWithItsContext(t *testing.T) {
 	lines.Buffer(nil, 1<<20)
 	require.True(t, lines.Scan())
 	require.Equal(t, "retry: 2000", lines.Text())
-	f.set(func(f *fake) { f.status.State = sbr.StateDown })
+	f.set(func(f *fake) { f.status.State = sbr.StateDown }).happened(noon, downing.OccurredDown, "down: told so")
 	began := time.Now()
 	cancel()
 	var last string
@@ -260,6 +261,7 @@ func TestServe_EndsWithItsContext(t *testing.T) {
 	}
 	require.NoError(t, lines.Err(), "the feed ends, it is not cut off")
 	require.Contains(t, last, `"state":"down"`)
+	require.Contains(t, last, "down: told so")
 	require.NoError(t, <-ended)
 	require.Less(t, time.Since(began), shutdownGrace)
 	_, err = net.Dial("tcp", s.Addr().String())
