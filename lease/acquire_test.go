@@ -17,25 +17,14 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-func TestAcquire_FreeLeaseIsGranted(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.lease("a")
-		require.False(t, a.Check(), "never before a grant")
-		require.Zero(t, a.Token())
-		r := w.granted(a)
-		assert.Equal(t, "a", r.Holder)
-		assert.EqualValues(t, 1, r.Token)
-		assert.EqualValues(t, 1, a.Token())
-		assert.Equal(t, ttl, r.TTL)
-		assert.NotEmpty(t, r.Nonce)
-		assert.Equal(t, w.record(), r)
-	})
-}
+func TestAcquire(t *testing.T) { tell(t, acquireStories) }
 
-func TestAcquire_Cost(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+var acquireStories = map[string]func(*testing.T, *world){
+	"cost": func(t *testing.T, w *world) {
 		a, b := w.lease("a"), w.lease("b")
-		cold := requests(w.view("a"), func() { w.granted(a) })
+		require.False(t, a.Check(), "never before a grant")
+		cold := requests(w.view("a"), func() { require.Equal(t, w.granted(a), w.record()) })
+		assert.Equal(t, []any{"a", ttl}, []any{w.record().Holder, w.record().TTL})
 		assert.Equal(t, leasetest.Counters{Reads: 1, Writes: 1}, cold)
 		require.NoError(t, a.Release(t.Context()))
 		warm := requests(w.view("a"), func() { w.granted(a) })
@@ -47,11 +36,8 @@ func TestAcquire_Cost(t *testing.T) {
 		assert.Equal(t, leasetest.Counters{Writes: 1}, released)
 		stale := requests(w.view("b"), func() { w.granted(b) })
 		assert.Equal(t, leasetest.Counters{Reads: 1, Writes: 1}, stale, "what b knows says held: it must look again")
-	})
-}
-
-func TestAcquire_VerdictIsWrittenWithTheHolder(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	"verdict is written with the holder": func(t *testing.T, w *world) {
 		a := w.lease("a")
 		p := verdict(0, "a", "c", "a", "b")
 		out := linear.AnswerOf(a.Acquire(t.Context(), p))
@@ -65,11 +51,8 @@ func TestAcquire_VerdictIsWrittenWithTheHolder(t *testing.T) {
 		r, err := a.Read(t.Context())
 		require.NoError(t, err)
 		assert.Equal(t, want, r.Verdict, "outcomes share nothing with the lease")
-	})
-}
-
-func TestAcquire_VerdictOfTheHolderGrowsTheToken(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	"verdict of the holder grows the token": func(t *testing.T, w *world) {
 		a := w.lease("a")
 		w.granted(a)
 		first := w.record().Nonce
@@ -83,18 +66,92 @@ func TestAcquire_VerdictOfTheHolderGrowsTheToken(t *testing.T) {
 		time.Sleep(3 * ttl)
 		assert.True(t, a.Check(), "the heartbeats go on under the new nonce")
 		assert.EqualValues(t, 2, w.record().Token, "heartbeats keep the token")
-	})
-}
-
-func TestAcquire_TransientFailuresAreRetriedInTime(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	"transient failures are retried in time": func(t *testing.T, w *world) {
 		v := w.view("a")
 		v.SetUnavailable(true)
 		time.AfterFunc(timeout/2, v.Heal)
 		start := time.Now()
 		w.granted(w.lease("a"))
 		assert.Less(t, time.Since(start), timeout)
-	})
+	},
+	"refused is unknown at once": func(t *testing.T, w *world) {
+		a := w.lease("a")
+		w.view("a").Inject(leasetest.Writes, leasetest.Refuse, 1)
+		start := time.Now()
+		out := w.unknown(a)
+		assert.Zero(t, time.Since(start))
+		assert.ErrorIs(t, out.Err, lease.ErrRefused)
+		assert.Zero(t, w.store.Snapshot())
+		w.granted(a)
+	},
+	"conflict is not a loss": func(t *testing.T, w *world) {
+		w.view("a").Inject(leasetest.Writes, leasetest.Conflict, 3)
+		n := requests(w.view("a"), func() { w.granted(w.lease("a")) })
+		assert.Equal(t, leasetest.Counters{Reads: 4, Writes: 4}, n)
+	},
+	"endless conflicts are bounded": func(t *testing.T, w *world) {
+		w.view("a").Inject(leasetest.Writes, leasetest.Conflict, leasetest.Always)
+		start := time.Now()
+		n := requests(w.view("a"), func() {
+			out := w.unknown(w.lease("a"))
+			assert.ErrorIs(t, out.Err, lease.ErrConflict)
+		})
+		assert.Equal(t, timeout, time.Since(start))
+		assert.Less(t, n.Writes, 40, "with a growing pause in between")
+	},
+	// The bug of the neighbours (user-asks 3): "acquired" was answered on a conflict with an empty holder before
+	// the repeated write was done, and another owner won that write.
+	"conflict free record stolen in between": func(t *testing.T, w *world) {
+		a, b := w.lease("a"), w.lease("b")
+		w.granted(b)
+		require.NoError(t, b.Release(t.Context()))
+		v := w.view("a")
+		v.SetDelay(100 * time.Millisecond)
+		v.Inject(leasetest.Writes, leasetest.Conflict, 1)
+		time.AfterFunc(275*time.Millisecond, func() { _, _ = b.Acquire(t.Context(), lease.Proposal{}) })
+		w.held(a, "b")
+		synctest.Wait()
+		assert.False(t, a.Check())
+	},
+	"errors name the cause": func(t *testing.T, w *world) {
+		a := w.lease("a")
+		w.view("a").Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
+		gone := errors.New("the caller has gone")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		time.AfterFunc(time.Second, func() { cancel(gone) })
+		assert.ErrorIs(t, linear.AnswerOf(a.Acquire(ctx, lease.Proposal{})).Err, gone)
+		time.AfterFunc(time.Second, a.Close)
+		assert.ErrorIs(t, linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{})).Err, lease.ErrClosed)
+		assert.ErrorIs(t, linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{})).Err, lease.ErrClosed)
+		_, err := a.Read(t.Context())
+		assert.ErrorIs(t, err, lease.ErrClosed)
+	},
+	// A watch reports a write before the writer has its answer: that is no other life of the owner.
+	"a holder sees its own new verdict early": func(t *testing.T, w *world) {
+		a := w.leaseOver(tardy{w.view("a")}, "a")
+		var lost losses
+		require.Equal(t, sbr.Granted, lost.follow(linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a", "b")))).Kind)
+		_, stop := watching(t, a)
+		synctest.Wait()
+		require.Equal(t, sbr.Granted, linear.AnswerOf(a.Acquire(t.Context(), verdict(1, "a", "a"))).Kind)
+		time.Sleep(interval)
+		assert.Empty(t, lost.all())
+		assert.True(t, a.Check())
+		_ = stop()
+	},
+	// The last of many tries is cut short by the caller's own time. What the others said is what tells.
+	"names the failure that tells": func(t *testing.T, w *world) {
+		v := w.view("a")
+		v.SetUnavailable(true)
+		time.AfterFunc(timeout/2, func() {
+			v.Heal()
+			v.Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
+		})
+		out := w.unknown(w.lease("a"))
+		assert.ErrorIs(t, out.Err, context.DeadlineExceeded)
+		assert.ErrorIs(t, out.Err, leasetest.ErrInjected)
+	},
 }
 
 func TestAcquire_UnavailableIsUnknownWithinTheTimeout(t *testing.T) {
@@ -124,73 +181,6 @@ func TestAcquire_UnavailableIsUnknownWithinTheTimeout(t *testing.T) {
 	})
 }
 
-func TestAcquire_RefusedIsUnknownAtOnce(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.lease("a")
-		w.view("a").Inject(leasetest.Writes, leasetest.Refuse, 1)
-		start := time.Now()
-		out := w.unknown(a)
-		assert.Zero(t, time.Since(start))
-		assert.ErrorIs(t, out.Err, lease.ErrRefused)
-		assert.Zero(t, w.store.Snapshot())
-		w.granted(a)
-	})
-}
-
-func TestAcquire_ConflictIsNotALoss(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		w.view("a").Inject(leasetest.Writes, leasetest.Conflict, 3)
-		n := requests(w.view("a"), func() { w.granted(w.lease("a")) })
-		assert.Equal(t, leasetest.Counters{Reads: 4, Writes: 4}, n)
-	})
-}
-
-func TestAcquire_EndlessConflictsAreBounded(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		w.view("a").Inject(leasetest.Writes, leasetest.Conflict, leasetest.Always)
-		start := time.Now()
-		n := requests(w.view("a"), func() {
-			out := w.unknown(w.lease("a"))
-			assert.ErrorIs(t, out.Err, lease.ErrConflict)
-		})
-		assert.Equal(t, timeout, time.Since(start))
-		assert.Less(t, n.Writes, 40, "with a growing pause in between")
-	})
-}
-
-// The bug of the neighbours (user-asks 3): "acquired" was answered on a conflict with an empty holder before
-// the repeated write was done, and another owner won that write.
-func TestAcquire_ConflictFreeRecordStolenInBetween(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a, b := w.lease("a"), w.lease("b")
-		w.granted(b)
-		require.NoError(t, b.Release(t.Context()))
-		v := w.view("a")
-		v.SetDelay(100 * time.Millisecond)
-		v.Inject(leasetest.Writes, leasetest.Conflict, 1)
-		time.AfterFunc(275*time.Millisecond, func() { _, _ = b.Acquire(t.Context(), lease.Proposal{}) })
-		w.held(a, "b")
-		synctest.Wait()
-		assert.False(t, a.Check())
-	})
-}
-
-func TestAcquire_ErrorsNameTheCause(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.lease("a")
-		w.view("a").Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
-		gone := errors.New("the caller has gone")
-		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(time.Second, func() { cancel(gone) })
-		assert.ErrorIs(t, linear.AnswerOf(a.Acquire(ctx, lease.Proposal{})).Err, gone)
-		time.AfterFunc(time.Second, a.Close)
-		assert.ErrorIs(t, linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{})).Err, lease.ErrClosed)
-		assert.ErrorIs(t, linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{})).Err, lease.ErrClosed)
-		_, err := a.Read(t.Context())
-		assert.ErrorIs(t, err, lease.ErrClosed)
-	})
-}
-
 // pausingStore pauses the whole process right after its first committed write.
 type pausingStore struct {
 	*leasetest.Faulty
@@ -207,43 +197,12 @@ func (s *pausingStore) Write(ctx context.Context, r lease.Record, prev lease.Ver
 	return got, err
 }
 
-// A watch reports a write before the writer has its answer: that is no other life of the owner.
-func TestAcquire_AHolderSeesItsOwnNewVerdictEarly(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.leaseOver(tardy{w.view("a")}, "a")
-		var lost losses
-		require.Equal(t, sbr.Granted, lost.follow(linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a", "b")))).Kind)
-		_, stop := watching(t, a)
-		synctest.Wait()
-		require.Equal(t, sbr.Granted, linear.AnswerOf(a.Acquire(t.Context(), verdict(1, "a", "a"))).Kind)
-		time.Sleep(interval)
-		assert.Empty(t, lost.all())
-		assert.True(t, a.Check())
-		_ = stop()
-	})
-}
-
 // tardy is a store whose answers to writes take a second; its watches are at once.
 type tardy struct{ *leasetest.Faulty }
 
 func (s tardy) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	defer time.Sleep(time.Second)
 	return s.Faulty.Write(ctx, r, prev)
-}
-
-// The last of many tries is cut short by the caller's own time. What the others said is what tells.
-func TestAcquire_NamesTheFailureThatTells(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		v := w.view("a")
-		v.SetUnavailable(true)
-		time.AfterFunc(timeout/2, func() {
-			v.Heal()
-			v.Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
-		})
-		out := w.unknown(w.lease("a"))
-		assert.ErrorIs(t, out.Err, context.DeadlineExceeded)
-		assert.ErrorIs(t, out.Err, leasetest.ErrInjected)
-	})
 }
 
 // together calls Acquire n times at once and returns the outcomes.
@@ -274,13 +233,18 @@ func TestJoined_ManyAcquiresAreTwoAttempts(t *testing.T) {
 				w.store.Restore(lease.Record{Holder: c.holder, Token: 1, Nonce: "n"})
 				a := w.lease("a")
 				w.view("a").SetDelay(10 * time.Millisecond)
+				ends := map[<-chan struct{}]bool{}
 				n := requests(w.view("a"), func() {
 					for _, out := range together(t.Context(), a, 100) {
 						assert.Equal(t, c.kind, out.Kind, "%v", out)
+						if g := out.Grant; g != nil {
+							ends[g.Done()] = true
+						}
 					}
 				})
 				assert.LessOrEqual(t, n.Reads, c.requests.Reads)
 				assert.Equal(t, c.requests.Writes, n.Writes)
+				assert.Len(t, ends, c.requests.Writes, "all grants end together")
 			})
 		})
 	}
@@ -315,19 +279,5 @@ func TestJoined_WhoeverLeadsMayGiveUp(t *testing.T) {
 		assert.Equal(t, sbr.Granted, w.plain(a).Kind, "joined, and went on alone")
 		assert.Equal(t, sbr.Unknown, (<-led).Kind)
 		assert.Equal(t, sbr.Held, (<-busy).Kind)
-	})
-}
-
-func TestJoined_AllEndTogether(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.lease("a")
-		w.view("a").SetDelay(time.Millisecond)
-		all := together(t.Context(), a, 10)
-		w.store.Delete()
-		for _, out := range all {
-			require.Equal(t, sbr.Granted, out.Kind)
-			assert.Equal(t, all[0].Grant.Done(), out.Grant.Done())
-			<-out.Grant.Done()
-		}
 	})
 }

@@ -15,8 +15,10 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-func TestAmbiguous_LostResponseIsRecognisedByTheNonce(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+func TestAmbiguous(t *testing.T) { tell(t, ambiguousStories) }
+
+var ambiguousStories = map[string]func(*testing.T, *world){
+	"lost response is recognised by the nonce": func(t *testing.T, w *world) {
 		a := w.lease("a")
 		v := w.view("a")
 		v.Inject(leasetest.Writes, leasetest.LoseResponse, 1)
@@ -30,35 +32,23 @@ func TestAmbiguous_LostResponseIsRecognisedByTheNonce(t *testing.T) {
 		assert.EqualValues(t, 1, a.Token())
 		time.Sleep(window - time.Since(start))
 		assert.True(t, a.Check(), "heartbeats have taken over")
-	})
-}
-
-func TestAmbiguous_GrantCountsFromTheWriteNotFromTheAnswer(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.lease("a")
-		v := w.view("a")
+		require.NoError(t, a.Release(t.Context()))
 		v.Inject(leasetest.Writes, leasetest.LoseResponse, 1)
-		start := time.Now()
+		start = time.Now()
 		w.granted(a)
 		v.SetUnavailable(true)
 		time.Sleep(window - time.Since(start) - time.Nanosecond)
 		assert.True(t, a.Check())
 		time.Sleep(time.Nanosecond)
-		assert.False(t, a.Check())
-	})
-}
-
-func TestAmbiguous_LostRequestIsSettledByAnotherWrite(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+		assert.False(t, a.Check(), "it counts from the write, not from the answer")
+	},
+	"lost request is settled by another write": func(t *testing.T, w *world) {
 		v := w.view("a")
 		v.Inject(leasetest.Writes, leasetest.LoseRequest, 1)
 		n := requests(v, func() { w.granted(w.lease("a")) })
 		assert.Equal(t, leasetest.Counters{Reads: 2, Writes: 2}, n, "an unchanged version proves nothing: write again")
-	})
-}
-
-func TestAmbiguous_GhostAndSettlingWriteAreTheSameGrant(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	"ghost and settling write are the same grant": func(t *testing.T, w *world) {
 		v := w.view("a")
 		// The first write is stuck for 2.1 s; the client gives up after 2 s, reads the old version, and
 		// writes again.
@@ -69,7 +59,21 @@ func TestAmbiguous_GhostAndSettlingWriteAreTheSameGrant(t *testing.T) {
 		time.Sleep(time.Second)
 		assert.Len(t, w.store.History(), 1, "only one of the two can win")
 		assert.Equal(t, r, w.record())
-	})
+	},
+	"verdict of the holder keeps holding": func(t *testing.T, w *world) {
+		a := w.lease("a")
+		w.granted(a)
+		v := w.view("a")
+		v.CommitLate(leasetest.Always, timeout+time.Second)
+		require.Equal(t, sbr.Unknown, linear.AnswerOf(a.Acquire(t.Context(), verdict(1, "a", "a"))).Kind)
+		v.Heal()
+		assert.True(t, a.Check(), "either way a is the holder")
+		assert.EqualValues(t, 1, a.Token())
+		time.Sleep(ttl)
+		assert.True(t, a.Check(), "the heartbeat recognises the late write")
+		assert.EqualValues(t, 2, a.Token())
+		assert.EqualValues(t, 2, w.record().Verdict.Token)
+	},
 }
 
 // lateGrant makes a's Acquire end as Unknown and its write arrive a second later.
@@ -113,8 +117,10 @@ func TestLateGrant_IsUndone(t *testing.T) {
 	}
 }
 
-func TestLateGrant_IsSeenEvenLongAfter(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+func TestLateGrant(t *testing.T) { tell(t, lateGrantStories) }
+
+var lateGrantStories = map[string]func(*testing.T, *world){
+	"is seen even long after": func(t *testing.T, w *world) {
 		a := w.lease("a")
 		v := w.view("a")
 		v.CommitLate(leasetest.Always, ttl+time.Hour)
@@ -126,11 +132,8 @@ func TestLateGrant_IsSeenEvenLongAfter(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(3 * timeout)
 		assert.Empty(t, w.record().Holder)
-	})
-}
-
-func TestLateGrant_IsAdoptedByThePlainAcquire(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	"is adopted by the plain acquire": func(t *testing.T, w *world) {
 		a := w.lease("a")
 		lateGrant(w, a, lease.Proposal{})
 		n := requests(w.view("a"), func() { w.granted(a) })
@@ -138,11 +141,8 @@ func TestLateGrant_IsAdoptedByThePlainAcquire(t *testing.T) {
 		time.Sleep(3 * ttl)
 		assert.True(t, a.Check())
 		assert.Equal(t, "a", w.record().Holder, "not undone")
-	})
-}
-
-func TestLateGrant_OfAVerdictIsTold(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	"of a verdict is told": func(t *testing.T, w *world) {
 		a := w.lease("a")
 		lateGrant(w, a, verdict(0, "a", "a"))
 		var lost losses
@@ -159,21 +159,15 @@ func TestLateGrant_OfAVerdictIsTold(t *testing.T) {
 		time.Sleep(interval)
 		synctest.Wait()
 		assert.Len(t, lost.all(), 1, "the callback of the adopting Acquire")
-	})
-}
-
-func TestLateGrant_OfAPlainLockIsABaseForAVerdict(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	"of a plain lock is a base for a verdict": func(t *testing.T, w *world) {
 		a := w.lease("a")
 		lateGrant(w, a, lease.Proposal{})
 		out := linear.AnswerOf(a.Acquire(t.Context(), verdict(1, "a", "a")))
 		require.Equal(t, sbr.Granted, out.Kind, "%v", out)
 		assert.EqualValues(t, 2, a.Token())
-	})
-}
-
-func TestLateGrant_TooOldIsRenewedBeforeItIsAdopted(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	"too old is renewed before it is adopted": func(t *testing.T, w *world) {
 		a := w.lease("a")
 		v := w.view("a")
 		v.CommitLate(leasetest.Always, window+time.Second)
@@ -186,11 +180,8 @@ func TestLateGrant_TooOldIsRenewedBeforeItIsAdopted(t *testing.T) {
 		n := requests(v, func() { require.Equal(t, sbr.Held, linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a"))).Kind) })
 		assert.Equal(t, 2, n.Writes, "one in vain on the version known, one to renew")
 		assert.True(t, a.Check())
-	})
-}
-
-func TestLateGrant_IsReleasedByRelease(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	"is released by release": func(t *testing.T, w *world) {
 		a := w.lease("a")
 		v := w.view("a")
 		v.CommitLate(leasetest.Always, timeout+time.Second)
@@ -203,13 +194,10 @@ func TestLateGrant_IsReleasedByRelease(t *testing.T) {
 		assert.NoError(t, a.Release(t.Context()))
 		assert.Empty(t, w.record().Holder)
 		assert.ErrorIs(t, a.Release(t.Context()), lease.ErrNotHeld)
-	})
-}
-
-// Found by the property test: the undoing write is itself late. What was adopted meanwhile would be pulled
-// away by it.
-func TestLateGrant_IsNotAdoptedOnceItIsBeingUndone(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	// Found by the property test: the undoing write is itself late. What was adopted meanwhile would be pulled
+	// away by it.
+	"is not adopted once it is being undone": func(t *testing.T, w *world) {
 		a := w.lease("a")
 		lateGrant(w, a, verdict(0, "a", "a"))
 		w.view("a").CommitLate(leasetest.Always, timeout+time.Second)
@@ -223,11 +211,8 @@ func TestLateGrant_IsNotAdoptedOnceItIsBeingUndone(t *testing.T) {
 		assert.True(t, a.Check())
 		assert.Equal(t, "a", w.record().Holder)
 		assert.EqualValues(t, 2, w.record().Token)
-	})
-}
-
-func TestLateGrant_ThatNeverComesIsForgotten(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	"that never comes is forgotten": func(t *testing.T, w *world) {
 		a, b := w.lease("a"), w.lease("b")
 		v := w.view("a")
 		v.Inject(leasetest.Writes, leasetest.Unavailable, leasetest.Always)
@@ -237,24 +222,7 @@ func TestLateGrant_ThatNeverComesIsForgotten(t *testing.T) {
 		n := requests(v, func() { time.Sleep(3 * ttl) })
 		assert.Zero(t, n.Writes, "nothing is touched")
 		assert.Equal(t, 1, n.Reads, "one look tells that the version is gone")
-	})
-}
-
-func TestAmbiguous_VerdictOfTheHolderKeepsHolding(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.lease("a")
-		w.granted(a)
-		v := w.view("a")
-		v.CommitLate(leasetest.Always, timeout+time.Second)
-		require.Equal(t, sbr.Unknown, linear.AnswerOf(a.Acquire(t.Context(), verdict(1, "a", "a"))).Kind)
-		v.Heal()
-		assert.True(t, a.Check(), "either way a is the holder")
-		assert.EqualValues(t, 1, a.Token())
-		time.Sleep(ttl)
-		assert.True(t, a.Check(), "the heartbeat recognises the late write")
-		assert.EqualValues(t, 2, a.Token())
-		assert.EqualValues(t, 2, w.record().Verdict.Token)
-	})
+	},
 }
 
 func TestClose_LeavesALateGrantAlone(t *testing.T) {
@@ -283,9 +251,11 @@ func (e *each) Write(ctx context.Context, r lease.Record, prev lease.Version) (l
 	return e.Faulty.Write(ctx, r, prev)
 }
 
-// ErrRefused says that nothing was written. After a write whose fate is not known that would be a lie.
-func TestFound_RefusedAfterAWriteInDoubtIsNotCertain(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+func TestFound(t *testing.T) { tell(t, foundStories) }
+
+var foundStories = map[string]func(*testing.T, *world){
+	// ErrRefused says that nothing was written. After a write whose fate is not known that would be a lie.
+	"refused after a write in doubt is not certain": func(t *testing.T, w *world) {
 		a := w.leaseOver(&each{Faulty: w.view("a"), before: func(n int, v *leasetest.Faulty) {
 			switch n {
 			case 1:
@@ -298,12 +268,9 @@ func TestFound_RefusedAfterAWriteInDoubtIsNotCertain(t *testing.T) {
 		require.NotErrorIs(t, out.Err, lease.ErrRefused, "%v", out)
 		time.Sleep(4 * time.Second)
 		require.Equal(t, "a", w.record().Holder, "it was written")
-	})
-}
-
-// A holder that asks for a verdict, and misses the answer to the write, has lost nothing.
-func TestFound_AVerdictWhoseAnswerIsLostIsNoLoss(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	// A holder that asks for a verdict, and misses the answer to the write, has lost nothing.
+	"a verdict whose answer is lost is no loss": func(t *testing.T, w *world) {
 		a, lost := holder(w)
 		w.view("a").Inject(leasetest.All, leasetest.LoseResponse, 1)
 		out := lost.follow(linear.AnswerOf(a.Acquire(t.Context(), verdict(1, "a", "a"))))
@@ -311,7 +278,23 @@ func TestFound_AVerdictWhoseAnswerIsLostIsNoLoss(t *testing.T) {
 		synctest.Wait()
 		require.Empty(t, lost.all())
 		require.EqualValues(t, 2, a.Token())
-	})
+	},
+	// A release that waits for the lease's own tidying up, which then does its work, was a release all the same.
+	"released by the tidying up": func(t *testing.T, w *world) {
+		a := w.lease("a")
+		w.granted(a)
+		v := w.view("a")
+		v.Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		require.Equal(t, sbr.Unknown, linear.AnswerOf(a.Acquire(ctx, verdict(1, "a", "a"))).Kind)
+		v.Heal()
+		v.SetDelay(400 * time.Millisecond)
+		time.Sleep(2*timeout + 100*time.Millisecond) // the tidying up has just begun to read
+		require.True(t, a.Check())
+		require.NoError(t, a.Release(t.Context()))
+		require.Empty(t, w.record().Holder)
+	},
 }
 
 // A release whose answer is lost, while another takes the lease at once, was a release all the same.
@@ -340,23 +323,4 @@ func TestFound_ReleasedAndTakenBeforeTheAnswer(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A release that waits for the lease's own tidying up, which then does its work, was a release all the same.
-func TestFound_ReleasedByTheTidyingUp(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.lease("a")
-		w.granted(a)
-		v := w.view("a")
-		v.Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		require.Equal(t, sbr.Unknown, linear.AnswerOf(a.Acquire(ctx, verdict(1, "a", "a"))).Kind)
-		v.Heal()
-		v.SetDelay(400 * time.Millisecond)
-		time.Sleep(2*timeout + 100*time.Millisecond) // the tidying up has just begun to read
-		require.True(t, a.Check())
-		require.NoError(t, a.Release(t.Context()))
-		require.Empty(t, w.record().Holder)
-	})
 }

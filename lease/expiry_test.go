@@ -39,8 +39,10 @@ func TestExpiry_ByObservationOnly(t *testing.T) {
 	})
 }
 
-func TestExpiry_DifferentSettingsAreSaidOnce(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+func TestExpiry(t *testing.T) { tell(t, expiryStories) }
+
+var expiryStories = map[string]func(*testing.T, *world){
+	"different settings are said once": func(t *testing.T, w *world) {
 		with := func(timeout time.Duration) func(*lease.Settings, *lease.Options) {
 			return func(s *lease.Settings, _ *lease.Options) { s.HeartbeatTimeout = timeout }
 		}
@@ -53,29 +55,8 @@ func TestExpiry_DifferentSettingsAreSaidOnce(t *testing.T) {
 		}
 		require.Len(t, w.logs.All(), 1, "%v", w.logs.All())
 		assert.Contains(t, w.logs.All()[0], "recorded=4m0s heartbeat-timeout=2m0s")
-	})
-}
-
-func TestExpiry_InfiniteNeverExpires(t *testing.T) {
-	infinite := func(s *lease.Settings, _ *lease.Options) { s.HeartbeatTimeout = lease.Infinite }
-	story(t, func(t *testing.T, w *world) {
-		a, b := w.lease("a", infinite), w.lease("b", infinite)
-		assert.Zero(t, w.granted(a).TTL)
-		w.view("a").SetUnavailable(true)
-		time.Sleep(10 * time.Hour)
-		assert.True(t, a.Check(), "no deadline")
-		assert.Zero(t, w.held(b, "a").RetryAfter)
-		w.view("a").Heal()
-		w.store.Restore(lease.Record{Token: 1})
-		time.Sleep(interval)
-		synctest.Wait()
-		assert.False(t, a.Check(), "an operator can free it, and the heartbeat notices")
-		w.granted(b)
-	})
-}
-
-func TestExpiry_ForeignEditsAreNoSignOfLife(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	"foreign edits are no sign of life": func(t *testing.T, w *world) {
 		crashed(w)
 		b := w.lease("b")
 		w.held(b, "a")
@@ -84,11 +65,8 @@ func TestExpiry_ForeignEditsAreNoSignOfLife(t *testing.T) {
 			w.store.Touch() // somebody edits a label
 		}
 		w.granted(b)
-	})
-}
-
-func TestExpiry_AWatchTimesTheHolderToo(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	"a watch times the holder too": func(t *testing.T, w *world) {
 		b := w.lease("b")
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -99,6 +77,25 @@ func TestExpiry_AWatchTimesTheHolderToo(t *testing.T) {
 		time.Sleep(ttl)
 		n := requests(w.view("b"), func() { w.granted(b) })
 		assert.Equal(t, leasetest.Counters{Writes: 1}, n)
+	},
+}
+
+func TestExpiry_InfiniteNeverExpires(t *testing.T) {
+	infinite := func(s *lease.Settings, _ *lease.Options) { s.HeartbeatTimeout = lease.Infinite }
+	story(t, func(t *testing.T, w *world) {
+		a, b := w.lease("a", infinite), w.lease("b", infinite)
+		assert.Zero(t, w.granted(a).TTL)
+		w.view("a").SetUnavailable(true)
+		time.Sleep(10 * time.Hour)
+		until, ok := a.ValidUntil()
+		assert.True(t, ok && until.IsZero() && a.Check(), "no deadline")
+		assert.Zero(t, w.held(b, "a").RetryAfter)
+		w.view("a").Heal()
+		w.store.Restore(lease.Record{Token: 1})
+		time.Sleep(interval)
+		synctest.Wait()
+		assert.False(t, a.Check(), "an operator can free it, and the heartbeat notices")
+		w.granted(b)
 	})
 }
 
@@ -148,19 +145,6 @@ func TestValidUntil(t *testing.T) {
 		_, ok = a.ValidUntil()
 		require.False(t, ok)
 		require.False(t, a.Check())
-	})
-}
-
-func TestValidUntil_ForEver(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.lease("a", func(s *lease.Settings, _ *lease.Options) { s.HeartbeatTimeout = lease.Infinite })
-		w.granted(a)
-		until, ok := a.ValidUntil()
-		require.True(t, ok)
-		require.Zero(t, until)
-		_ = a.Release(t.Context())
-		_, ok = a.ValidUntil()
-		require.False(t, ok)
 	})
 }
 

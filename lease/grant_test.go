@@ -54,8 +54,10 @@ func TestGrant_SaysHowItHasEnded(t *testing.T) {
 	}
 }
 
-func TestGrant_AllOfOneTimeOfHoldingEndTogether(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+func TestGrant(t *testing.T) { tell(t, grantStories) }
+
+var grantStories = map[string]func(*testing.T, *world){
+	"all of one time of holding end together": func(t *testing.T, w *world) {
 		a := w.lease("a")
 		first := w.grantOf(a)
 		second, err := a.Acquire(t.Context(), verdict(1, "a", "a"))
@@ -67,11 +69,8 @@ func TestGrant_AllOfOneTimeOfHoldingEndTogether(t *testing.T) {
 		third := w.grantOf(a)
 		require.NotEqual(t, first.Done(), third.Done())
 		assert.NoError(t, third.Err())
-	})
-}
-
-func TestGrant_ReleaseLeavesALaterOneAlone(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	"release leaves a later one alone": func(t *testing.T, w *world) {
 		a := w.lease("a")
 		old := w.grantOf(a)
 		require.NoError(t, old.Release(t.Context()))
@@ -81,13 +80,10 @@ func TestGrant_ReleaseLeavesALaterOneAlone(t *testing.T) {
 		assert.Zero(t, n)
 		assert.NoError(t, next.Err())
 		assert.True(t, a.Check())
-	})
-}
-
-// The release of an old grant waits for its turn while an Acquire is under way: what the Acquire brings is
-// not the release's own.
-func TestGrant_ReleaseLeavesOneAloneThatIsUnderWay(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	// The release of an old grant waits for its turn while an Acquire is under way: what the Acquire brings is
+	// not the release's own.
+	"release leaves one alone that is under way": func(t *testing.T, w *world) {
 		released := make(chan error, 1)
 		store := &pausingStore{Faulty: w.view("a"), done: true}
 		a := w.leaseOver(store, "a")
@@ -101,22 +97,24 @@ func TestGrant_ReleaseLeavesOneAloneThatIsUnderWay(t *testing.T) {
 		require.ErrorIs(t, <-released, lease.ErrNotHeld)
 		assert.NoError(t, next.Err())
 		assert.Equal(t, "a", w.record().Holder)
-	})
-}
-
-// A release whose answer does not come may be asked for again.
-func TestGrant_ReleaseGoesOnWhereItWasLeft(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		g := w.grantOf(w.lease("a"))
-		w.view("a").SetUnavailable(true)
-		err := g.Release(t.Context())
-		require.Error(t, err)
-		require.NotErrorIs(t, err, lease.ErrNotHeld)
-		require.ErrorIs(t, g.Err(), lease.ErrReleased)
-		w.view("a").Heal()
-		require.NoError(t, g.Release(t.Context()))
-		assert.Empty(t, w.record().Holder)
-	})
+	},
+	// A read that is answered while the grant is under way finds the lease gone: the grant has ended when Acquire
+	// returns it, or soon.
+	"may end before its acquire returns": func(t *testing.T, w *world) {
+		var a *lease.Lease
+		store := &pausingStore{Faulty: w.view("a"), pause: func() {
+			time.AfterFunc(time.Millisecond, func() {
+				w.store.Restore(lease.Record{Holder: "x", Token: 5})
+				_, _ = a.Read(t.Context())
+			})
+		}}
+		a = w.leaseOver(store, "a")
+		g, err := a.Acquire(t.Context(), lease.Proposal{})
+		require.NoError(t, err)
+		<-g.Done()
+		assert.ErrorIs(t, g.Err(), lease.ErrLost)
+		assert.False(t, a.Check())
+	},
 }
 
 func TestGrant_ContextEndsWithTheGrantOrItsCaller(t *testing.T) {
@@ -147,25 +145,5 @@ func TestGrant_ContextEndsWithTheGrantOrItsCaller(t *testing.T) {
 		late, cancel := g.Context(t.Context())
 		defer cancel()
 		assert.ErrorIs(t, context.Cause(late), lease.ErrReleased)
-	})
-}
-
-// A read that is answered while the grant is under way finds the lease gone: the grant has ended when Acquire
-// returns it, or soon.
-func TestGrant_MayEndBeforeItsAcquireReturns(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		var a *lease.Lease
-		store := &pausingStore{Faulty: w.view("a"), pause: func() {
-			time.AfterFunc(time.Millisecond, func() {
-				w.store.Restore(lease.Record{Holder: "x", Token: 5})
-				_, _ = a.Read(t.Context())
-			})
-		}}
-		a = w.leaseOver(store, "a")
-		g, err := a.Acquire(t.Context(), lease.Proposal{})
-		require.NoError(t, err)
-		<-g.Done()
-		assert.ErrorIs(t, g.Err(), lease.ErrLost)
-		assert.False(t, a.Check())
 	})
 }

@@ -23,29 +23,10 @@ func holder(w *world) (*lease.Lease, *losses) {
 	return a, lost
 }
 
-// However far ahead the recorded time is (a wall clock that went back, an edit), each heartbeat is a sign of
-// life.
-func TestHeartbeat_SignGrowsWhateverTheWallClockSays(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a, lost := holder(w)
-		b := w.lease("b")
-		r := w.record()
-		r.Renewed, r.TTL = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC), time.Second
-		w.store.Restore(r)
-		time.Sleep(interval)
-		for range 30 {
-			w.held(b, "a")
-			time.Sleep(interval)
-			require.True(t, a.Check())
-		}
-		assert.Empty(t, lost.all())
-		assert.True(t, w.record().Renewed.After(r.Renewed))
-		assert.Equal(t, ttl, w.record().TTL, "the holder puts its own word back")
-	})
-}
+func TestHeartbeat(t *testing.T) { tell(t, heartbeatStories) }
 
-func TestHeartbeat_RetriesInsideTheWindow(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+var heartbeatStories = map[string]func(*testing.T, *world){
+	"retries inside the window": func(t *testing.T, w *world) {
 		a, lost := holder(w)
 		w.view("a").SetUnavailable(true)
 		n := requests(w.view("a"), func() {
@@ -58,7 +39,28 @@ func TestHeartbeat_RetriesInsideTheWindow(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		assert.True(t, a.Check())
 		assert.Empty(t, lost.all())
-	})
+	},
+	"counts from when it was sent": func(t *testing.T, w *world) {
+		a, _ := holder(w)
+		v := w.view("a")
+		v.SetDelay(1500 * time.Millisecond)
+		time.Sleep(interval + 1500*time.Millisecond)
+		synctest.Wait()
+		v.SetUnavailable(true)
+		time.Sleep(window - 1500*time.Millisecond - time.Nanosecond)
+		assert.True(t, a.Check(), "the heartbeat was confirmed")
+		time.Sleep(time.Nanosecond)
+		assert.False(t, a.Check(), "but it is as old as its request")
+	},
+	"foreign edits are no loss": func(t *testing.T, w *world) {
+		a, lost := holder(w)
+		for range 20 {
+			w.store.Touch()
+			time.Sleep(interval)
+		}
+		assert.True(t, a.Check())
+		assert.Empty(t, lost.all())
+	},
 }
 
 func TestHeartbeat_OneFailureDoesNotLoseTheLease(t *testing.T) {
@@ -120,21 +122,6 @@ func TestHeartbeat_LostAtTheDeadline(t *testing.T) {
 	}
 }
 
-func TestHeartbeat_CountsFromWhenItWasSent(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a, _ := holder(w)
-		v := w.view("a")
-		v.SetDelay(1500 * time.Millisecond)
-		time.Sleep(interval + 1500*time.Millisecond)
-		synctest.Wait()
-		v.SetUnavailable(true)
-		time.Sleep(window - 1500*time.Millisecond - time.Nanosecond)
-		assert.True(t, a.Check(), "the heartbeat was confirmed")
-		time.Sleep(time.Nanosecond)
-		assert.False(t, a.Check(), "but it is as old as its request")
-	})
-}
-
 func TestHeartbeat_LostAtOnceWhenTheRecordSaysSo(t *testing.T) {
 	changes := map[string]struct {
 		change func(*leasetest.Memory)
@@ -149,32 +136,28 @@ func TestHeartbeat_LostAtOnceWhenTheRecordSaysSo(t *testing.T) {
 		"restored": {func(s *leasetest.Memory) { s.Restore(lease.Record{Holder: "a", Nonce: "old"}) }, "went back"},
 	}
 	for name, c := range changes {
-		t.Run(name, func(t *testing.T) {
-			story(t, func(t *testing.T, w *world) {
-				a, lost := holder(w)
-				c.change(w.store)
-				time.Sleep(interval)
-				synctest.Wait()
-				assert.False(t, a.Check())
-				require.Len(t, lost.all(), 1)
-				assert.ErrorContains(t, lost.all()[0], c.says)
-				time.Sleep(ttl)
-				assert.Len(t, lost.all(), 1)
+		for how, within := range map[string]time.Duration{"": interval, ", while it is watched": 0} {
+			t.Run(name+how, func(t *testing.T) {
+				story(t, func(t *testing.T, w *world) {
+					a, lost := holder(w)
+					if within == 0 {
+						watching(t, a)
+						time.Sleep(time.Second)
+					}
+					start := time.Now()
+					c.change(w.store)
+					time.Sleep(within)
+					synctest.Wait()
+					assert.False(t, a.Check())
+					require.Len(t, lost.all(), 1)
+					assert.LessOrEqual(t, lost.at[0].Sub(start), within)
+					assert.ErrorContains(t, lost.all()[0], c.says)
+					time.Sleep(ttl)
+					assert.Len(t, lost.all(), 1)
+				})
 			})
-		})
-	}
-}
-
-func TestHeartbeat_ForeignEditsAreNoLoss(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a, lost := holder(w)
-		for range 20 {
-			w.store.Touch()
-			time.Sleep(interval)
 		}
-		assert.True(t, a.Check())
-		assert.Empty(t, lost.all())
-	})
+	}
 }
 
 func TestClose_StopsEverything(t *testing.T) {

@@ -38,9 +38,16 @@ func newWorld(t testing.TB) *world {
 }
 
 // story runs a test over a world of its own, in virtual time.
-func story(t *testing.T, tell func(t *testing.T, w *world)) {
+func story(t *testing.T, told func(t *testing.T, w *world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { tell(t, newWorld(t)) })
+	synctest.Test(t, func(t *testing.T) { told(t, newWorld(t)) })
+}
+
+// tell runs each story under its name.
+func tell(t *testing.T, stories map[string]func(*testing.T, *world)) {
+	for name, s := range stories {
+		t.Run(name, func(t *testing.T) { story(t, s) })
+	}
 }
 
 func (w *world) view(owner string) *leasetest.Faulty { return w.store.View(owner) }

@@ -15,8 +15,10 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-func TestRelease_FreesAndKeepsTokenAndVerdict(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+func TestRelease(t *testing.T) { tell(t, releaseStories) }
+
+var releaseStories = map[string]func(*testing.T, *world){
+	"frees and keeps token and verdict": func(t *testing.T, w *world) {
 		a := w.lease("a")
 		require.Equal(t, sbr.Granted, linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a"))).Kind)
 		before := w.record()
@@ -28,11 +30,8 @@ func TestRelease_FreesAndKeepsTokenAndVerdict(t *testing.T) {
 		assert.Equal(t, before, after)
 		time.Sleep(10 * ttl)
 		assert.Empty(t, w.record().Holder, "no heartbeat comes after it")
-	})
-}
-
-func TestRelease_FlagIsClearedBeforeTheWrite(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	"flag is cleared before the write": func(t *testing.T, w *world) {
 		a := w.lease("a")
 		w.granted(a)
 		w.store.OnCommit(func(r lease.Record) {
@@ -40,7 +39,91 @@ func TestRelease_FlagIsClearedBeforeTheWrite(t *testing.T) {
 			assert.False(t, a.Check())
 		})
 		require.NoError(t, a.Release(t.Context()))
-	})
+	},
+	"unknown can be repeated": func(t *testing.T, w *world) {
+		a := w.lease("a")
+		g := w.grantOf(a)
+		v := w.view("a")
+		v.SetUnavailable(true)
+		start := time.Now()
+		err := g.Release(t.Context())
+		assert.Equal(t, timeout, time.Since(start))
+		unreleased(t, err)
+		assert.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.ErrorIs(t, err, leasetest.ErrInjected)
+		assert.NotContains(t, err.Error(), "\n")
+		assert.False(t, a.Check(), "whatever became of the write")
+		assert.ErrorIs(t, g.Err(), lease.ErrReleased)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		unreleased(t, a.Release(ctx))
+		v.Heal()
+		assert.NoError(t, g.Release(t.Context()))
+		assert.ErrorIs(t, a.Release(t.Context()), lease.ErrNotHeld)
+	},
+	"refused is unknown at once": func(t *testing.T, w *world) {
+		a := w.lease("a")
+		w.granted(a)
+		w.view("a").Inject(leasetest.Writes, leasetest.Refuse, 1)
+		err := a.Release(t.Context())
+		unreleased(t, err)
+		assert.ErrorIs(t, err, lease.ErrRefused)
+	},
+	"after somebody took over": func(t *testing.T, w *world) {
+		a := w.lease("a")
+		w.granted(a)
+		taken := lease.Record{Holder: "x", Token: 9, Nonce: "n"}
+		w.store.Restore(taken)
+		err := a.Release(t.Context())
+		assert.ErrorIs(t, err, lease.ErrNotHeld)
+		assert.ErrorIs(t, err, lease.ErrLost)
+		assert.Equal(t, taken, w.record(), "left alone")
+	},
+	"does not wait for a hanging heartbeat": func(t *testing.T, w *world) {
+		a := w.lease("a")
+		w.granted(a)
+		w.view("a").Inject(leasetest.All, leasetest.LoseResponse, 1)
+		time.Sleep(interval + time.Millisecond)
+		start := time.Now()
+		assert.NoError(t, a.Release(t.Context()))
+		assert.Zero(t, time.Since(start))
+		assert.Empty(t, w.record().Holder)
+	},
+	"of an acquire under way": func(t *testing.T, w *world) {
+		a := w.lease("a")
+		w.view("a").SetDelay(time.Second)
+		acquired := make(chan linear.Answer, 1)
+		go func() { acquired <- linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{})) }()
+		time.Sleep(time.Millisecond)
+		assert.NoError(t, a.Release(t.Context()))
+		assert.Equal(t, sbr.Granted, (<-acquired).Kind, "it was, before it was released")
+		assert.Empty(t, w.record().Holder)
+		assert.False(t, a.Check())
+	},
+	// The answer to a read that was sent before the lease was acquired says nothing about its release.
+	"is not misled by an old read": func(t *testing.T, w *world) {
+		a := w.lease("a")
+		v := w.view("a")
+		v.SetDelay(1800 * time.Millisecond)
+		read := make(chan error, 1)
+		go func() { _, err := a.Read(t.Context()); read <- err }()
+		time.Sleep(time.Second) // the store has answered: free
+		v.Heal()
+		w.granted(a)
+		v.Inject(leasetest.Writes, leasetest.LoseRequest, 1)
+		assert.NoError(t, a.Release(t.Context())) // hangs until the read is answered, and longer
+		require.NoError(t, <-read)
+		assert.Empty(t, w.record().Holder)
+	},
+	// A heartbeat is confirmed while Release waits for its turn. The record must be freed all the same.
+	"during a heartbeat that succeeds": func(t *testing.T, w *world) {
+		a := w.leaseOver(stubborn{w.view("a"), time.Second}, "a")
+		w.granted(a)
+		time.Sleep(interval)
+		synctest.Wait()
+		assert.NoError(t, a.Release(t.Context()))
+		assert.Empty(t, w.record().Holder)
+	},
 }
 
 func TestRelease_UnderFaults(t *testing.T) {
@@ -67,98 +150,6 @@ func TestRelease_UnderFaults(t *testing.T) {
 	}
 }
 
-func TestRelease_UnknownCanBeRepeated(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.lease("a")
-		w.granted(a)
-		v := w.view("a")
-		v.SetUnavailable(true)
-		start := time.Now()
-		err := a.Release(t.Context())
-		assert.Equal(t, timeout, time.Since(start))
-		unreleased(t, err)
-		assert.ErrorIs(t, err, context.DeadlineExceeded)
-		assert.ErrorIs(t, err, leasetest.ErrInjected)
-		assert.NotContains(t, err.Error(), "\n")
-		assert.False(t, a.Check(), "whatever became of the write")
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		unreleased(t, a.Release(ctx))
-		v.Heal()
-		assert.NoError(t, a.Release(t.Context()))
-		assert.ErrorIs(t, a.Release(t.Context()), lease.ErrNotHeld)
-	})
-}
-
-func TestRelease_RefusedIsUnknownAtOnce(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.lease("a")
-		w.granted(a)
-		w.view("a").Inject(leasetest.Writes, leasetest.Refuse, 1)
-		err := a.Release(t.Context())
-		unreleased(t, err)
-		assert.ErrorIs(t, err, lease.ErrRefused)
-	})
-}
-
-func TestRelease_AfterSomebodyTookOver(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.lease("a")
-		w.granted(a)
-		taken := lease.Record{Holder: "x", Token: 9, Nonce: "n"}
-		w.store.Restore(taken)
-		err := a.Release(t.Context())
-		assert.ErrorIs(t, err, lease.ErrNotHeld)
-		assert.ErrorIs(t, err, lease.ErrLost)
-		assert.Equal(t, taken, w.record(), "left alone")
-	})
-}
-
-func TestRelease_DoesNotWaitForAHangingHeartbeat(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.lease("a")
-		w.granted(a)
-		w.view("a").Inject(leasetest.All, leasetest.LoseResponse, 1)
-		time.Sleep(interval + time.Millisecond)
-		start := time.Now()
-		assert.NoError(t, a.Release(t.Context()))
-		assert.Zero(t, time.Since(start))
-		assert.Empty(t, w.record().Holder)
-	})
-}
-
-func TestRelease_OfAnAcquireUnderWay(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.lease("a")
-		w.view("a").SetDelay(time.Second)
-		acquired := make(chan linear.Answer, 1)
-		go func() { acquired <- linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{})) }()
-		time.Sleep(time.Millisecond)
-		assert.NoError(t, a.Release(t.Context()))
-		assert.Equal(t, sbr.Granted, (<-acquired).Kind, "it was, before it was released")
-		assert.Empty(t, w.record().Holder)
-		assert.False(t, a.Check())
-	})
-}
-
-// The answer to a read that was sent before the lease was acquired says nothing about its release.
-func TestRelease_IsNotMisledByAnOldRead(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.lease("a")
-		v := w.view("a")
-		v.SetDelay(1800 * time.Millisecond)
-		read := make(chan error, 1)
-		go func() { _, err := a.Read(t.Context()); read <- err }()
-		time.Sleep(time.Second) // the store has answered: free
-		v.Heal()
-		w.granted(a)
-		v.Inject(leasetest.Writes, leasetest.LoseRequest, 1)
-		assert.NoError(t, a.Release(t.Context())) // hangs until the read is answered, and longer
-		require.NoError(t, <-read)
-		assert.Empty(t, w.record().Holder)
-	})
-}
-
 // stubborn is a store whose writes are not to be stopped: the server has them already.
 type stubborn struct {
 	lease.Store
@@ -168,18 +159,6 @@ type stubborn struct {
 func (s stubborn) Write(_ context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	time.Sleep(s.delay)
 	return s.Store.Write(context.Background(), r, prev)
-}
-
-// A heartbeat is confirmed while Release waits for its turn. The record must be freed all the same.
-func TestRelease_DuringAHeartbeatThatSucceeds(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.leaseOver(stubborn{w.view("a"), time.Second}, "a")
-		w.granted(a)
-		time.Sleep(interval)
-		synctest.Wait()
-		assert.NoError(t, a.Release(t.Context()))
-		assert.Empty(t, w.record().Holder)
-	})
 }
 
 func TestForceRelease_FreesWhatAnotherHolds(t *testing.T) {
@@ -206,8 +185,10 @@ func TestForceRelease_FreesWhatAnotherHolds(t *testing.T) {
 	}
 }
 
-func TestForceRelease_RefusesTheWrongName(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+func TestForceRelease(t *testing.T) { tell(t, forceReleaseStories) }
+
+var forceReleaseStories = map[string]func(*testing.T, *world){
+	"refuses the wrong name": func(t *testing.T, w *world) {
 		a, admin := w.lease("a"), w.lease("admin")
 		w.granted(a)
 		was, _, err := admin.ForceRelease(t.Context(), "b")
@@ -215,42 +196,30 @@ func TestForceRelease_RefusesTheWrongName(t *testing.T) {
 		assert.ErrorIs(t, err, lease.ErrOtherHolder)
 		assert.Equal(t, "a", was.Holder)
 		assert.True(t, a.Check())
-	})
-}
-
-func TestForceRelease_OfAFreeLeaseDoesNothing(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	"of a free lease does nothing": func(t *testing.T, w *world) {
 		n := requests(w.view("admin"), func() {
 			_, _, err := w.lease("admin").ForceRelease(t.Context(), "")
 			assert.ErrorIs(t, err, lease.ErrNotHeld)
 			assert.NotErrorIs(t, err, lease.ErrOtherHolder)
 		})
 		assert.Zero(t, n.Writes)
-	})
-}
-
-func TestForceRelease_ALostAnswerIsSettled(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	"a lost answer is settled": func(t *testing.T, w *world) {
 		w.granted(w.lease("a"))
 		w.view("admin").Inject(leasetest.Writes, leasetest.LoseResponse, 1)
 		w.force(w.lease("admin"), "a")
 		assert.Empty(t, w.record().Holder)
-	})
-}
-
-// The holder's heartbeats go on: each moves the version, and the release is tried again.
-func TestForceRelease_BeatsAHolderThatIsAlive(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	// The holder's heartbeats go on: each moves the version, and the release is tried again.
+	"beats a holder that is alive": func(t *testing.T, w *world) {
 		w.granted(w.lease("a"))
 		w.view("admin").Inject(leasetest.Writes, leasetest.Conflict, 3)
 		w.force(w.lease("admin"), "a")
-	})
-}
-
-// What came after the release is not touched: an answer was lost, and the same owner has acquired again
-// meanwhile.
-func TestForceRelease_EndsOneGrantNotTheNext(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	// What came after the release is not touched: an answer was lost, and the same owner has acquired again
+	// meanwhile.
+	"ends one grant not the next": func(t *testing.T, w *world) {
 		a := w.lease("a")
 		w.granted(a)
 		w.view("admin").Inject(leasetest.Writes, leasetest.LoseResponse, 1)
@@ -264,30 +233,21 @@ func TestForceRelease_EndsOneGrantNotTheNext(t *testing.T) {
 		<-done
 		assert.True(t, b.Check())
 		assert.Equal(t, "a", w.record().Holder)
-	})
-}
-
-func TestForceRelease_UnknownIsNotReleased(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	"unknown is not released": func(t *testing.T, w *world) {
 		w.granted(w.lease("a"))
 		w.view("admin").Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
 		_, _, err := w.lease("admin").ForceRelease(t.Context(), "a")
 		unreleased(t, err)
-	})
-}
-
-func TestForceRelease_OfOnesOwnLease(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	"of ones own lease": func(t *testing.T, w *world) {
 		a := w.lease("a")
 		w.granted(a)
 		w.force(a, "a")
 		assert.False(t, a.Check())
 		w.granted(a)
-	})
-}
-
-func TestForceRelease_SaysWhetherTheHolderWasSilentForTooLong(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	"says whether the holder was silent for too long": func(t *testing.T, w *world) {
 		a, admin := w.lease("a"), w.lease("admin")
 		w.granted(a)
 		_, err := admin.Read(t.Context())
@@ -297,12 +257,9 @@ func TestForceRelease_SaysWhetherTheHolderWasSilentForTooLong(t *testing.T) {
 		_, expired, err := admin.ForceRelease(t.Context(), "a")
 		assert.NoError(t, err)
 		assert.True(t, expired)
-	})
-}
-
-// What nobody knows of one's own lease is settled later, as after a Release.
-func TestForceRelease_OfOnesOwnLeaseIsTidiedUp(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	// What nobody knows of one's own lease is settled later, as after a Release.
+	"of ones own lease is tidied up": func(t *testing.T, w *world) {
 		a := w.lease("a")
 		w.granted(a)
 		w.view("a").SetUnavailable(true)
@@ -312,7 +269,7 @@ func TestForceRelease_OfOnesOwnLeaseIsTidiedUp(t *testing.T) {
 		w.view("a").Heal()
 		time.Sleep(ttl)
 		require.Empty(t, w.record().Holder)
-	})
+	},
 }
 
 // A grant for ever that its owner does not know of, or has given up, is undone while the owner lives, however

@@ -19,9 +19,11 @@ func leaves(ids ...sbr.ID) func(*sbr.Verdict) bool {
 	return func(v *sbr.Verdict) bool { return v.Leave(ids, nil) }
 }
 
-// A leave says nothing of a holder that is silent: the time after which others may take over goes on.
-func TestAmend_IsNoSignOfLife(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+func TestAmend(t *testing.T) { tell(t, amendStories) }
+
+var amendStories = map[string]func(*testing.T, *world){
+	// A leave says nothing of a holder that is silent: the time after which others may take over goes on.
+	"is no sign of life": func(t *testing.T, w *world) {
 		v := &sbr.Verdict{Token: 1, Survivors: []sbr.ID{"a", "b"}}
 		w.store.Restore(lease.Record{Holder: "x", Token: 1, TTL: ttl, Verdict: v})
 		a, b := w.lease("a"), w.lease("b")
@@ -31,12 +33,9 @@ func TestAmend_IsNoSignOfLife(t *testing.T) {
 		require.NoError(t, err)
 		time.Sleep(2 * time.Second)
 		require.Equal(t, sbr.Granted, w.plain(a).Kind)
-	})
-}
-
-// Leaves at the same moment are all there in the end, and a listed member writes nothing.
-func TestAmend_AtTheSameMoment(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	// Leaves at the same moment are all there in the end, and a listed member writes nothing.
+	"at the same moment": func(t *testing.T, w *world) {
 		names := []string{"a", "b", "c"}
 		w.store.Restore(lease.Record{Token: 1, Verdict: &sbr.Verdict{Token: 1, Survivors: []sbr.ID{"a", "b", "c"}}})
 		var all sync.WaitGroup
@@ -53,13 +52,10 @@ func TestAmend_AtTheSameMoment(t *testing.T) {
 		_, err := w.lease("d").Amend(t.Context(), leaves("a", "c"))
 		require.NoError(t, err)
 		require.Equal(t, before, w.store.Snapshot().Version)
-	})
-}
-
-// What a store has lost is written back before anything is added to it; and what is written back has the
-// leaves in it.
-func TestAmend_StoreThatForgot(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	// What a store has lost is written back before anything is added to it; and what is written back has the
+	// leaves in it.
+	"store that forgot": func(t *testing.T, w *world) {
 		a, b := w.lease("a"), w.lease("b")
 		chain(w, a)
 		newest, err := b.Amend(t.Context(), leaves("b"))
@@ -75,12 +71,9 @@ func TestAmend_StoreThatForgot(t *testing.T) {
 		_, err = b.Restore(t.Context(), *newest.Verdict)
 		require.NoError(t, err)
 		require.Equal(t, []sbr.ID{"b"}, w.record().Verdict.Left)
-	})
-}
-
-// Without a verdict there is nothing beside which a leave could stand.
-func TestAmend_NoVerdict(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	// Without a verdict there is nothing beside which a leave could stand.
+	"no verdict": func(t *testing.T, w *world) {
 		a := w.lease("a")
 		_, err := a.Amend(t.Context(), leaves("a"))
 		require.NoError(t, err)
@@ -89,7 +82,7 @@ func TestAmend_NoVerdict(t *testing.T) {
 		_, err = a.Amend(t.Context(), leaves("a"))
 		require.NoError(t, err)
 		require.Nil(t, w.record().Verdict)
-	})
+	},
 }
 
 // What a reset makes of each kind of record.

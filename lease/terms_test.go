@@ -22,8 +22,10 @@ func acquireFor(w *world, l *lease.Lease, d time.Duration) linear.Answer {
 	return linear.AnswerOf(l.Acquire(w.t.Context(), lease.Proposal{For: d}))
 }
 
-func TestFor_EndsWithoutHeartbeatsBeforeOthersMayTake(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+func TestFor(t *testing.T) { tell(t, forStories) }
+
+var forStories = map[string]func(*testing.T, *world){
+	"ends without heartbeats before others may take": func(t *testing.T, w *world) {
 		a, b := w.lease("a", believing), w.lease("b", believing)
 		const d = 10 * time.Minute
 		usable := lease.Settings{HeartbeatTimeout: d, OperationTimeout: timeout}.Window()
@@ -44,21 +46,39 @@ func TestFor_EndsWithoutHeartbeatsBeforeOthersMayTake(t *testing.T) {
 		require.Equal(t, sbr.Held, acquireFor(w, b, d).Kind)
 		time.Sleep(time.Nanosecond)
 		require.Equal(t, sbr.Granted, acquireFor(w, b, d).Kind, "free when it expires now")
-	})
-}
-
-func TestFor_Infinite(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	// The answer to a second, shorter acquire is lost. What the record says now is not known: the shorter time
+	// counts.
+	"again without an answer trusts the shorter time": func(t *testing.T, w *world) {
 		a, b := w.lease("a", believing), w.lease("b", believing)
 		require.Equal(t, sbr.Granted, acquireFor(w, a, lease.Infinite).Kind)
-		require.Equal(t, sbr.Held, acquireFor(w, b, time.Second).Kind)
-		n := requests(w.view("a"), func() { time.Sleep(1000 * time.Hour) })
-		assert.Zero(t, n)
+		require.Equal(t, sbr.Held, acquireFor(w, b, time.Minute).Kind)
+		w.view("a").Inject(leasetest.All, leasetest.LoseResponse, leasetest.Always)
+		require.Equal(t, sbr.Unknown, acquireFor(w, a, time.Minute).Kind)
 		assert.True(t, a.Check())
-		assert.Equal(t, sbr.Held, acquireFor(w, b, time.Second).Kind)
-		assert.NoError(t, a.Release(t.Context()))
-		assert.Equal(t, sbr.Granted, acquireFor(w, b, time.Second).Kind)
-	})
+		require.Equal(t, sbr.Held, acquireFor(w, b, time.Minute).Kind)
+		for range 60 {
+			time.Sleep(time.Second)
+			if acquireFor(w, b, time.Minute).Kind == sbr.Granted {
+				break
+			}
+		}
+		require.True(t, b.Check())
+		assert.False(t, a.Check())
+	},
+	"keep alive renews it": func(t *testing.T, w *world) {
+		a, b := w.lease("a", believing), w.lease("b", believing)
+		out := linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{For: time.Minute, KeepAlive: true}))
+		require.Equal(t, sbr.Granted, out.Kind)
+		n := requests(w.view("a"), func() { time.Sleep(time.Hour - 1) })
+		assert.Equal(t, 599, n.Writes, "one each tenth of the time")
+		assert.True(t, a.Check())
+		assert.Equal(t, time.Minute, w.record().TTL)
+		a.Close()
+		require.Equal(t, sbr.Held, acquireFor(w, b, time.Minute).Kind)
+		time.Sleep(time.Minute)
+		require.Equal(t, sbr.Granted, acquireFor(w, b, time.Minute).Kind)
+	},
 }
 
 func TestFor_AgainReplacesTheTime(t *testing.T) {
@@ -77,7 +97,7 @@ func TestFor_AgainReplacesTheTime(t *testing.T) {
 				time.Sleep(30 * time.Second)
 				require.Equal(t, sbr.Granted, acquireFor(w, a, c.second).Kind)
 				if c.second == lease.Infinite {
-					time.Sleep(1000 * time.Hour)
+					assert.Zero(t, requests(w.view("a"), func() { time.Sleep(1000 * time.Hour) }))
 					assert.True(t, a.Check())
 					return
 				}
@@ -89,44 +109,6 @@ func TestFor_AgainReplacesTheTime(t *testing.T) {
 			})
 		})
 	}
-}
-
-// The answer to a second, shorter acquire is lost. What the record says now is not known: the shorter time
-// counts.
-func TestFor_AgainWithoutAnAnswerTrustsTheShorterTime(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a, b := w.lease("a", believing), w.lease("b", believing)
-		require.Equal(t, sbr.Granted, acquireFor(w, a, lease.Infinite).Kind)
-		require.Equal(t, sbr.Held, acquireFor(w, b, time.Minute).Kind)
-		w.view("a").Inject(leasetest.All, leasetest.LoseResponse, leasetest.Always)
-		require.Equal(t, sbr.Unknown, acquireFor(w, a, time.Minute).Kind)
-		assert.True(t, a.Check())
-		require.Equal(t, sbr.Held, acquireFor(w, b, time.Minute).Kind)
-		for range 60 {
-			time.Sleep(time.Second)
-			if acquireFor(w, b, time.Minute).Kind == sbr.Granted {
-				break
-			}
-		}
-		require.True(t, b.Check())
-		assert.False(t, a.Check())
-	})
-}
-
-func TestFor_KeepAliveRenewsIt(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a, b := w.lease("a", believing), w.lease("b", believing)
-		out := linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{For: time.Minute, KeepAlive: true}))
-		require.Equal(t, sbr.Granted, out.Kind)
-		n := requests(w.view("a"), func() { time.Sleep(time.Hour - 1) })
-		assert.Equal(t, 599, n.Writes, "one each tenth of the time")
-		assert.True(t, a.Check())
-		assert.Equal(t, time.Minute, w.record().TTL)
-		a.Close()
-		require.Equal(t, sbr.Held, acquireFor(w, b, time.Minute).Kind)
-		time.Sleep(time.Minute)
-		require.Equal(t, sbr.Granted, acquireFor(w, b, time.Minute).Kind)
-	})
 }
 
 func TestExclusive_RefusesItsOwnHolderToo(t *testing.T) {
@@ -179,26 +161,20 @@ type limited struct {
 func (l limited) Window(lease.Settings) (time.Duration, error) { return l.window, l.err }
 
 func TestLimiter_ShortensTheTrust(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.leaseOver(limited{Faulty: w.view("a"), window: 79 * time.Second}, "a")
-		w.granted(a)
-		w.view("a").SetUnavailable(true)
-		time.Sleep(79*time.Second - 1)
-		assert.True(t, a.Check())
-		time.Sleep(time.Nanosecond)
-		assert.False(t, a.Check())
-		assert.ErrorIs(t, acquireFor(w, a, time.Second).Err, lease.ErrRefused, "the others have no such times")
-	})
-}
-
-func TestLimiter_NeverLengthensIt(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		a := w.leaseOver(limited{Faulty: w.view("a"), window: lease.Infinite}, "a")
-		w.granted(a)
-		w.view("a").SetUnavailable(true)
-		time.Sleep(window)
-		assert.False(t, a.Check())
-	})
+	for limit, want := range map[time.Duration]time.Duration{79 * time.Second: 79 * time.Second, lease.Infinite: window} {
+		story(t, func(t *testing.T, w *world) {
+			a := w.leaseOver(limited{Faulty: w.view("a"), window: limit}, "a")
+			w.granted(a)
+			w.view("a").SetUnavailable(true)
+			time.Sleep(want - 1)
+			assert.True(t, a.Check())
+			time.Sleep(time.Nanosecond)
+			assert.False(t, a.Check())
+			if limit < lease.Infinite {
+				assert.ErrorIs(t, acquireFor(w, a, time.Second).Err, lease.ErrRefused, "the others have no such times")
+			}
+		})
+	}
 }
 
 func TestLimiter_MayRefuse(t *testing.T) {

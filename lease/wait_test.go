@@ -19,8 +19,10 @@ func waiting(ctx context.Context, l *lease.Lease, p lease.Proposal) <-chan linea
 	return out
 }
 
-func TestAcquireWait_IsGrantedWhenTheHolderReleases(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+func TestAcquireWait(t *testing.T) { tell(t, acquireWaitStories) }
+
+var acquireWaitStories = map[string]func(*testing.T, *world){
+	"is granted when the holder releases": func(t *testing.T, w *world) {
 		a, b := w.lease("a"), w.lease("b")
 		w.granted(a)
 		out := waiting(t.Context(), b, lease.Proposal{})
@@ -29,22 +31,16 @@ func TestAcquireWait_IsGrantedWhenTheHolderReleases(t *testing.T) {
 		freed := time.Now()
 		assert.Equal(t, sbr.Granted, (<-out).Kind)
 		assert.Zero(t, time.Since(freed))
-	})
-}
-
-func TestAcquireWait_TakesOverFromASilentHolderOnTime(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	"takes over from a silent holder on time": func(t *testing.T, w *world) {
 		a, b := w.lease("a"), w.lease("b")
 		w.granted(a)
 		out := waiting(t.Context(), b, lease.Proposal{})
 		time.Sleep(interval + time.Second)
 		a.Close() // it crashed; its last heartbeat was a second ago
 		assert.Equal(t, sbr.Granted, (<-out).Kind)
-	})
-}
-
-func TestAcquireWait_OutlivesAnOutage(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	"outlives an outage": func(t *testing.T, w *world) {
 		a := w.lease("a")
 		w.view("a").SetUnavailable(true)
 		out := waiting(t.Context(), a, lease.Proposal{})
@@ -53,11 +49,8 @@ func TestAcquireWait_OutlivesAnOutage(t *testing.T) {
 		back := time.Now()
 		assert.Equal(t, sbr.Granted, (<-out).Kind)
 		assert.LessOrEqual(t, time.Since(back), interval)
-	})
-}
-
-func TestAcquireWait_EndsWithItsLease(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	"ends with its lease": func(t *testing.T, w *world) {
 		w.granted(w.lease("a"))
 		b := w.lease("b")
 		out := waiting(t.Context(), b, lease.Proposal{})
@@ -66,11 +59,8 @@ func TestAcquireWait_EndsWithItsLease(t *testing.T) {
 		b.Close()
 		assert.ErrorIs(t, (<-out).Err, lease.ErrClosed)
 		assert.Zero(t, time.Since(closed))
-	})
-}
-
-func TestAcquireWait_EndsWithItsContext(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
+	},
+	"ends with its context": func(t *testing.T, w *world) {
 		w.granted(w.lease("a"))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -80,7 +70,17 @@ func TestAcquireWait_EndsWithItsContext(t *testing.T) {
 		assert.Equal(t, "a", out.Record.Holder)
 		assert.ErrorIs(t, out.Err, context.DeadlineExceeded)
 		assert.Equal(t, time.Minute, time.Since(start))
-	})
+	},
+	// One watch and no polling: what a wait of an hour costs.
+	"costs almost nothing": func(t *testing.T, w *world) {
+		w.granted(w.lease("a"))
+		b := w.lease("b")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		n := requests(w.view("b"), func() { _, _ = b.AcquireWait(ctx, lease.Proposal{}) })
+		assert.Less(t, n.Reads, 100, "one each 30 to 60 s, beside the watch")
+		assert.Zero(t, n.Writes)
+	},
 }
 
 // A verdict upon a token that is gone can never be written.
@@ -101,17 +101,4 @@ func TestAcquireWait_DoesNotWaitForWhatCannotCome(t *testing.T) {
 			})
 		})
 	}
-}
-
-// One watch and no polling: what a wait of an hour costs.
-func TestAcquireWait_CostsAlmostNothing(t *testing.T) {
-	story(t, func(t *testing.T, w *world) {
-		w.granted(w.lease("a"))
-		b := w.lease("b")
-		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-		defer cancel()
-		n := requests(w.view("b"), func() { _, _ = b.AcquireWait(ctx, lease.Proposal{}) })
-		assert.Less(t, n.Reads, 100, "one each 30 to 60 s, beside the watch")
-		assert.Zero(t, n.Writes)
-	})
 }

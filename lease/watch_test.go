@@ -93,30 +93,6 @@ func TestWatch_EndsWithTheLease(t *testing.T) {
 	}
 }
 
-func TestWatch_NoticesALossWhenItHappens(t *testing.T) {
-	changes := map[string]func(*leasetest.Memory){
-		"taken":   func(s *leasetest.Memory) { s.Restore(lease.Record{Holder: "x", Token: 9, Nonce: "n"}) },
-		"freed":   func(s *leasetest.Memory) { r := s.Snapshot().Record; r.Holder = ""; s.Restore(r) },
-		"deleted": (*leasetest.Memory).Delete,
-	}
-	for name, change := range changes {
-		t.Run(name, func(t *testing.T) {
-			story(t, func(t *testing.T, w *world) {
-				a, lost := holder(w)
-				_, stop := watching(t, a)
-				time.Sleep(time.Second)
-				start := time.Now()
-				change(w.store)
-				synctest.Wait()
-				assert.False(t, a.Check())
-				assert.Len(t, lost.all(), 1)
-				assert.Equal(t, start, lost.at[0])
-				_ = stop()
-			})
-		})
-	}
-}
-
 // fedStore reports what the test feeds it.
 type fedStore struct {
 	lease.Store

@@ -32,6 +32,9 @@ func TestFile_RemembersAcrossRestarts(t *testing.T) {
 		file, f := openFence(t, path)
 		require.NoError(t, f.Check(t.Context(), token))
 		require.NoError(t, file.Close())
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprintf("%d\n", token), string(text))
 
 		file, f = openFence(t, path)
 		require.Equal(t, token, f.Newest())
@@ -41,15 +44,6 @@ func TestFile_RemembersAcrossRestarts(t *testing.T) {
 		require.NoError(t, f.Check(t.Context(), token))
 		require.NoError(t, file.Close())
 	}
-}
-
-func TestFile_IsOneTokenAndANewline(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "orders.fence")
-	_, f := openFence(t, path)
-	require.NoError(t, f.Check(t.Context(), 42))
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, "42\n", string(text))
 }
 
 // Whatever is not a token and a newline is an error that names the file. A file that was cut off anywhere is
@@ -108,28 +102,22 @@ func TestFile_OneAtATime(t *testing.T) {
 }
 
 // The order of the steps is what a loss of power depends on: synced before it is renamed, the directory
-// synced before the effect.
+// synced before the effect. A token that an earlier life left is saved once more: that life may have been
+// killed between the rename and the sync of the directory, and a loss of power can still take it away.
 func TestFile_StepsInOrder(t *testing.T) {
-	file, f := openFence(t, filepath.Join(t.TempDir(), "orders.fence"))
-	var steps []string
-	hook(file, func(step string) error { steps = append(steps, step); return nil })
-	require.NoError(t, f.Do(t.Context(), 3, func() error { steps = append(steps, "effect"); return nil }))
-	require.NoError(t, f.Do(t.Context(), 3, func() error { steps = append(steps, "effect"); return nil }))
-	require.Equal(t, []string{"create", "write", "sync", "rename", "sync the directory", "effect", "effect"}, steps)
-}
-
-// Killed between the rename and the sync of the directory, the new token is there, and a loss of power can
-// still take it away. So the next life does not rely on it.
-func TestFile_WhatAnEarlierLifeLeftIsSavedOnceMore(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "orders.fence")
-	require.NoError(t, os.WriteFile(path, []byte("123\n"), 0o644))
-	file, f := openFence(t, path)
-	var steps []string
-	hook(file, func(step string) error { steps = append(steps, step); return nil })
-	for range 2 {
-		require.NoError(t, f.Do(t.Context(), 123, func() error { steps = append(steps, "effect"); return nil }))
+	for name, left := range map[string]string{"a new token": "3\n", "that of an earlier life": "123\n"} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "orders.fence")
+			require.NoError(t, os.WriteFile(path, []byte(left), 0o644))
+			file, f := openFence(t, path)
+			var steps []string
+			hook(file, func(step string) error { steps = append(steps, step); return nil })
+			for range 2 {
+				require.NoError(t, f.Do(t.Context(), 123, func() error { steps = append(steps, "effect"); return nil }))
+			}
+			require.Equal(t, append(slices.Clone(diskSteps), "effect", "effect"), steps)
+		})
 	}
-	require.Equal(t, append(slices.Clone(diskSteps), "effect", "effect"), steps)
 }
 
 var diskSteps = []string{"create", "write", "sync", "rename", "sync the directory"}

@@ -8,6 +8,9 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
+	"net/http"
+	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	coordv1 "k8s.io/api/coordination/v1"
+	"k8s.io/client-go/transport"
 
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -352,4 +356,29 @@ func TestWatch_OpenedTooLate(t *testing.T) {
 			require.ErrorIs(t, got, c.want)
 		})
 	}
+}
+
+// HTTPS_PROXY and NO_PROXY count, unless the kubeconfig names a proxy.
+func TestTransport_Proxy(t *testing.T) {
+	same := func(want, got any) {
+		t.Helper()
+		require.Equal(t, reflect.ValueOf(want).Pointer(), reflect.ValueOf(got).Pointer())
+	}
+	made, err := newTransport(&transport.Config{DialHolder: &transport.DialHolder{}}, time.Second)
+	require.NoError(t, err)
+	same(http.ProxyFromEnvironment, made.Proxy)
+	proxy := func(*http.Request) (*url.URL, error) { return nil, nil }
+	made, err = newTransport(&transport.Config{DialHolder: &transport.DialHolder{}, Proxy: proxy}, time.Second)
+	require.NoError(t, err)
+	same(proxy, made.Proxy)
+}
+
+// With default times an API server whose answers take two seconds is slow, not gone: its connection is kept.
+func TestTransport_ASlowNetworkIsNotADeadOne(t *testing.T) {
+	request := DefaultConfig().RequestTimeout
+	made, err := newTransport(&transport.Config{DialHolder: &transport.DialHolder{}}, roundTrip(request))
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, made.TLSHandshakeTimeout, 2*time.Second)
+	require.GreaterOrEqual(t, made.HTTP2.PingTimeout, 2*time.Second)
+	require.Less(t, made.HTTP2.SendPingTimeout+made.HTTP2.PingTimeout, request, "a dead one is found out")
 }

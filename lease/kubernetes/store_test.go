@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/kubefake"
@@ -17,6 +18,10 @@ import (
 func TestStore_OneRequestEach(t *testing.T) {
 	f := kubefake.New(t)
 	s := newStore(t, f)
+	f.Hook = func(_ http.ResponseWriter, r *http.Request) bool {
+		assert.False(t, r.URL.Query().Has("resourceVersion"), "a read with one may be answered from a cache")
+		return false
+	}
 	first := mustWrite(t, s, record("a", 1), "")
 	mustWrite(t, s, record("b", 2), first.Version)
 	_, err := s.Read(t.Context())
@@ -119,21 +124,6 @@ func TestStore_EachRequestEnds(t *testing.T) {
 	_, err = s.Read(ctx)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Less(t, time.Since(began), 2*time.Second)
-}
-
-func TestStore_QuorumRead(t *testing.T) {
-	f := kubefake.New(t)
-	s := newStore(t, f)
-	f.With(func() {
-		f.Hook = func(_ http.ResponseWriter, r *http.Request) bool {
-			if r.URL.Query().Has("resourceVersion") {
-				t.Error("a read with a resourceVersion may be answered from a cache")
-			}
-			return false
-		}
-	})
-	_, err := s.Read(t.Context())
-	require.NoError(t, err)
 }
 
 // A lease that does not exist is an answer; a server in trouble has none.

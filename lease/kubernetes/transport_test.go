@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,25 +20,24 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 )
 
-// heard keeps what the last request of a kind carried.
-type heard struct {
-	mu    sync.Mutex
-	proto int
-	auth  string
-	agent string
+// heard is what the last request has carried.
+type heard struct{ last atomic.Pointer[http.Request] }
+
+// listen makes f remember what the last request carried.
+func listen(f *kubefake.API) *heard {
+	h := &heard{}
+	f.With(func() {
+		f.Hook = func(_ http.ResponseWriter, r *http.Request) bool { h.last.Store(r); return false }
+	})
+	return h
 }
 
-func (h *heard) hook(_ http.ResponseWriter, r *http.Request) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.proto, h.auth, h.agent = r.ProtoMajor, r.Header.Get("Authorization"), r.UserAgent()
-	return false
-}
+func (h *heard) authorization() string { return h.last.Load().Header.Get("Authorization") }
 
-func (h *heard) authorization() string {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.auth
+func unauthorized(w http.ResponseWriter, _ *http.Request) bool {
+	code, body := kubefake.Failure(401, "Unauthorized", "", "", "Unauthorized")
+	kubefake.WriteJSON(w, code, body)
+	return true
 }
 
 func open(t *testing.T, c *rest.Config) *kubernetes.Store {
@@ -57,21 +55,19 @@ func read(t *testing.T, s *kubernetes.Store) {
 
 func TestTransport_HTTP2AndTheCallersConfig(t *testing.T) {
 	f := kubefake.New(t)
-	h := &heard{}
-	f.Hook = h.hook
+	h := listen(f)
 	c := f.RESTConfig()
 	c.UserAgent = "me"
 	read(t, open(t, c))
-	require.Equal(t, 2, h.proto)
+	require.Equal(t, 2, h.last.Load().ProtoMajor)
 	require.Equal(t, "Bearer secret", h.authorization())
-	require.Equal(t, "me", h.agent)
+	require.Equal(t, "me", h.last.Load().UserAgent())
 	require.Nil(t, c.Dial, "the caller's configuration is not changed")
 }
 
 func TestTransport_Basic(t *testing.T) {
 	f := kubefake.New(t)
-	h := &heard{}
-	f.Hook = h.hook
+	h := listen(f)
 	c := f.RESTConfig()
 	c.BearerToken, c.Username, c.Password = "", "user", "password"
 	read(t, open(t, c))
@@ -84,8 +80,7 @@ func TestTransport_Basic(t *testing.T) {
 
 func TestTransport_TokenFileIsReadEachTime(t *testing.T) {
 	f := kubefake.New(t)
-	h := &heard{}
-	f.Hook = h.hook
+	h := listen(f)
 	path := filepath.Join(t.TempDir(), "token")
 	c := f.RESTConfig()
 	c.BearerToken, c.BearerTokenFile = "of the start", path
@@ -116,13 +111,7 @@ func TestTransport_CAFileIsReloaded(t *testing.T) {
 	read(t, s)
 
 	// A 401 makes it look again. The new file does not hold the right one: new connections must fail.
-	f.With(func() {
-		f.Hook = func(w http.ResponseWriter, _ *http.Request) bool {
-			code, body := kubefake.Failure(401, "Unauthorized", "", "", "Unauthorized")
-			kubefake.WriteJSON(w, code, body)
-			return true
-		}
-	})
+	f.With(func() { f.Hook = unauthorized })
 	_, err := s.Read(t.Context())
 	require.ErrorContains(t, err, "Unauthorized")
 	f.With(func() { f.Hook = nil })

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"strconv"
-	"sync"
 	"testing"
 	"time"
 
@@ -55,43 +53,6 @@ func TestWatch_UnreadableStateIsSkipped(t *testing.T) {
 	require.Equal(t, 1, bytes.Count([]byte(log.String()), []byte("skipped a state")))
 	f.Put(testName, object{"spec": object{"holderIdentity": "a"}})
 	require.Equal(t, "a", next(t, seen).Record.Holder)
-}
-
-func TestWatch_NeverEndsOnAnOldState(t *testing.T) {
-	f := kubefake.New(t)
-	s, _ := newWatched(t, f)
-	seen := watching(t, s)
-	stop := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			case <-time.After(3 * time.Millisecond):
-				f.DropStreams()
-			}
-		}
-	})
-	for i := range 300 {
-		if i%50 == 20 {
-			f.Remove(testName)
-		}
-		f.Put(testName, object{"spec": object{"holderIdentity": strconv.Itoa(i), "leaseTransitions": i}})
-		time.Sleep(time.Millisecond)
-	}
-	close(stop)
-	wg.Wait()
-	last := -1
-	for last != 299 {
-		if holder := next(t, seen).Record.Holder; holder != "" {
-			n, err := strconv.Atoi(holder)
-			require.NoError(t, err)
-			require.Greater(t, n, last, "went back")
-			last = n
-		}
-	}
-	nothing(t, seen, quietFor)
 }
 
 // A stream is opened once, whatever the server says, and begins with the present.

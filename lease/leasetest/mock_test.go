@@ -66,37 +66,7 @@ func TestMock_Open(t *testing.T) {
 	require.NoError(t, m.Close())
 	assert.False(t, m.Held())
 	assert.ErrorIs(t, m.Do(t.Context(), func(context.Context) error { return m.Close() }), lock.ErrLost)
-}
-
-func TestMock_Closed(t *testing.T) {
-	m := leasetest.Closed()
-	ok, err := m.Acquire(t.Context())
-	require.NoError(t, err)
-	assert.False(t, ok)
-	assert.False(t, m.TryAcquire(t.Context()))
-	assert.ErrorIs(t, m.Do(t.Context(), nil), lease.ErrHeld)
-	assert.False(t, m.Held())
-	assert.Equal(t, []int{3, 0, 0}, counts(m))
-}
-
-func TestMock_Broken(t *testing.T) {
-	down := errors.New("down")
-	m := leasetest.Broken(down)
-	ok, err := m.Acquire(t.Context())
-	assert.False(t, ok)
-	require.ErrorIs(t, err, down)
-	assert.ErrorContains(t, err, "could not acquire lock: ")
-	assert.ErrorIs(t, m.Do(t.Context(), nil), down)
 	assert.ErrorIs(t, leasetest.Broken(nil).Do(t.Context(), nil), leasetest.ErrInjected)
-}
-
-func TestMock_ScriptedOneAfterAnotherAndTheLastRepeats(t *testing.T) {
-	m := leasetest.Scripted(leasetest.Held("b"), leasetest.ErrInjected, nil, leasetest.Held("c"))
-	for _, want := range []bool{false, false, true, false, false} {
-		assert.Equal(t, want, m.TryAcquire(t.Context()))
-	}
-	m.Script(nil)
-	assert.True(t, m.TryAcquire(t.Context()))
 	assert.Panics(t, func() { leasetest.Scripted() })
 }
 
@@ -131,21 +101,6 @@ func TestMock_DoReleases(t *testing.T) {
 	assert.Equal(t, 1, m.Released())
 	assert.Panics(t, func() { _ = m.Do(t.Context(), func(context.Context) error { panic("oh") }) })
 	assert.Equal(t, 2, m.Released())
-}
-
-func TestMock_BreakRelease(t *testing.T) {
-	m, down := leasetest.Open(), errors.New("down")
-	require.True(t, m.TryAcquire(t.Context()))
-	m.BreakRelease(down)
-	_, err := m.ForceRelease(t.Context())
-	assert.ErrorIs(t, err, down)
-	assert.False(t, m.Held())
-	assert.False(t, m.WasReleased())
-	m.BreakRelease(nil)
-	require.True(t, m.TryAcquire(t.Context()))
-	released, err := m.Release(t.Context())
-	require.NoError(t, err)
-	assert.True(t, released)
 }
 
 func TestMock_WaitsForAnotherScript(t *testing.T) {

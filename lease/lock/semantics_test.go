@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/lease/lock"
 )
@@ -71,41 +70,4 @@ func (w *world) play(kind lock.Type, moves string) (answers string) {
 		}
 	}
 	return answers
-}
-
-// What the table cannot say: nobody believes the times in the record, so time counts from when one has first
-// looked.
-func TestSemantics_ThePriceOfNotBelievingClocks(t *testing.T) {
-	t.Run("who has never looked waits a whole duration", func(t *testing.T) {
-		inWorld(t, func(t *testing.T, w *world) {
-			require.True(t, w.acquire(w.lock("a", lock.SingleEntrant)))
-			time.Sleep(1000 * d)
-			b := w.lock("b", lock.SingleEntrant)
-			assert.False(t, w.acquire(b))
-			time.Sleep(d - time.Nanosecond)
-			assert.False(t, w.acquire(b))
-			time.Sleep(time.Nanosecond)
-			assert.True(t, w.acquire(b))
-		})
-	})
-	t.Run("who has never looked takes an expired lock for a live one when it releases it", func(t *testing.T) {
-		inWorld(t, func(t *testing.T, w *world) {
-			require.True(t, w.acquire(w.lock("a", lock.SingleEntrant)))
-			time.Sleep(d)
-			assert.True(t, w.release(w.lock("admin", lock.Overriding)))
-		})
-	})
-	t.Run("the holder stops first", func(t *testing.T) {
-		inWorld(t, func(t *testing.T, w *world) {
-			a := w.lock("a", lock.SingleEntrant)
-			require.True(t, w.acquire(a))
-			time.Sleep(usable - time.Nanosecond)
-			assert.True(t, a.Held())
-			assert.EqualValues(t, 1, a.Token())
-			time.Sleep(time.Nanosecond)
-			assert.False(t, a.Held())
-			assert.Zero(t, a.Token())
-			assert.Less(t, usable, d-d/8)
-		})
-	})
 }
