@@ -29,74 +29,11 @@ func script(t *testing.T, text ...string) (lines []Line) {
 
 const ms = time.Millisecond
 
-func TestAnalyse_Violations(t *testing.T) {
-	r := Analyse(script(t, "1 n1 3 work", "2 n2 4 work", "!3 n1 3 work", "4 n1 3 work", "5 n2 4 work", "6 n3 9 work", "7 n2 4 stop"))
-	require.Equal(t, []Violation{{"a", 4 * ms, 3, 4, "n1"}, {"a", 7 * ms, 4, 9, "n2"}}, r.Violations)
-	require.False(t, r.Clean())
-	other := script(t, "1 n1 3 work", "2 n2 2 work")
-	other[1].Resource = "b"
-	require.True(t, Analyse(other).Clean(), "each resource has tokens of its own")
-}
-
 func TestAnalyse_SharedTokens(t *testing.T) {
 	r := Analyse(script(t, "1 n1 3 work", "2 n2 4 work", "3 n1 5 work", "!4 n1 4 work"))
 	require.Equal(t, []SharedToken{{"a", 4, []string{"n2", "n1"}}}, r.Shared)
 	require.False(t, r.Clean())
 	require.Empty(t, r.Violations)
-}
-
-func TestAnalyse_Overlaps(t *testing.T) {
-	for name, c := range map[string]struct {
-		lines []Line
-		want  []Overlap
-		sum   Sum
-	}{
-		"one after the other": {
-			script(t, "1 n1 1 start", "5 n1 1 work", "6 n1 1 stop", "7 n2 2 start", "9 n2 2 work"), nil, Sum{},
-		},
-		"the old one tries on": {
-			script(t, "1 n1 1 work", "5 n2 2 work", "!6 n1 1 work", "7 n2 2 work", "!8 n1 1 work", "9 n2 2 work"),
-			[]Overlap{{"a", 5 * ms, 8 * ms, 2}}, Sum{3 * ms, 3 * ms, 2},
-		},
-		"one late attempt into the other's work": {
-			script(t, "1 n1 1 work", "4000 n2 2 work", "4900 n2 2 work", "!5000 n1 1 work", "5100 n2 2 work"),
-			[]Overlap{{"a", 5000 * ms, 5000 * ms, 1}}, Sum{0, 0, 1},
-		},
-		"a late attempt when nobody works": {
-			script(t, "1 n1 1 work", "10 n2 2 work", "20 n2 2 stop", "!3000 n1 1 work"), nil, Sum{},
-		},
-		"three, and two incidents": {
-			script(t, "1 n1 1 work", "2 n2 2 work", "3 n3 3 work", "!4 n1 1 work", "!5 n2 2 work", "6 n3 3 work",
-				"5000 n3 3 work", "5001 n4 4 work", "!5003 n3 3 work", "5004 n4 4 work"),
-			[]Overlap{{"a", 2 * ms, 5 * ms, 2}, {"a", 5001 * ms, 5003 * ms, 1}}, Sum{5 * ms, 3 * ms, 3},
-		},
-		"a pause is writing no more": {
-			script(t, "1 n1 1 work", "2 n2 2 work", "1002 n2 2 work", "!1003 n1 1 work"), nil, Sum{},
-		},
-		"nearly a pause is writing": {
-			script(t, "1 n1 1 work", "2 n2 2 work", "1001 n1 1 work"), []Overlap{{"a", 2 * ms, 2 * ms, 0}}, Sum{},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := Analyse(c.lines)
-			require.Equal(t, c.want, r.Overlaps)
-			require.Equal(t, c.sum, r.Overlap)
-		})
-	}
-}
-
-func TestAnalyse_Changes(t *testing.T) {
-	r := Analyse(script(t,
-		"1 n1 1 start", "2 n1 1 work", "10 n1 1 work", "12 n1 1 stop", "20 n2 2 start", "30 n2 2 work", // planned: 20 ms
-		"40 n2 2 work", "90 n3 3 start", "100 n3 3 work", // unplanned: 60 ms
-		"!110 n2 2 work", "120 n3 3 work", "130 n4 4 start", "140 n1 5 start", "150 n1 5 work", // n4 did nothing; n1 again: 30 ms
-		"!160 n6 2 work", "170 n3 3 work")) // refused, and not for the first time: no owners
-	require.Equal(t, []Change{
-		{"a", "n1", "n2", 30 * ms, 20 * ms, 12 * ms, 20 * ms, true}, {"a", "n2", "n3", 100 * ms, 60 * ms, 40 * ms, 90 * ms, false},
-		{"a", "n3", "n1", 150 * ms, 30 * ms, 120 * ms, 140 * ms, false},
-	}, r.Changes)
-	require.Equal(t, Spread{1, 20 * ms, 20 * ms, 20 * ms}, r.Planned)
-	require.Equal(t, Spread{2, 30 * ms, 60 * ms, 60 * ms}, r.Unplanned)
 }
 
 func TestSpread_NearestRank(t *testing.T) {
@@ -256,6 +193,12 @@ func TestProperty_AnalyseAgainstADumbTwin(t *testing.T) {
 		slices.SortFunc(byResource, func(a, b Violation) int { return cmp.Compare(a.At, b.At) })
 		require.Equal(t, w.violations(), byResource)
 		require.Equal(t, append(w.overlaps("a", step, at), w.overlaps("b", step, at)...), r.Overlaps)
+		var sum Sum
+		for _, o := range r.Overlaps {
+			sum = Sum{sum.Total + o.To - o.From, max(sum.Max, o.To-o.From), sum.Refused + o.Refused}
+		}
+		require.Equal(t, sum, r.Overlap)
+		require.Equal(t, len(r.Violations) == 0 && len(r.Shared) == 0, r.Clean())
 		require.Equal(t, append(w.changes("a"), w.changes("b")...), r.Changes)
 		require.Equal(t, len(lines), r.Accepted+r.Refused)
 		require.Equal(t, len(r.Changes), r.Planned.N+r.Unplanned.N)

@@ -65,3 +65,39 @@ func ExampleFactory() {
 	// Output:
 	// payments-sbr.lease
 }
+
+// What is said of a configuration that cannot work.
+func ExampleConfig_Validate() {
+	fmt.Println(file.Config{}.Validate())
+	// Output: file: the path of the record is empty: set lease.file.path
+}
+
+func ExampleStore_Watch() {
+	dir, err := os.MkdirTemp("", "sbr")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	cfg := file.Config{}
+	cfg.Path = filepath.Join(dir, "payments.lease")
+	store, err := file.New(cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+	ctx, cancel := context.WithCancel(context.Background())
+	if _, err := store.Write(ctx, lease.Record{Holder: "node-1", Token: 1}, ""); err != nil {
+		log.Fatal(err)
+	}
+	now, err := store.Read(ctx)
+	fmt.Println(now.Record.Token, err)
+	err = store.Watch(ctx, func(s lease.Snapshot) {
+		fmt.Println(s.Record.Holder, s.Record.Token)
+		cancel()
+	})
+	fmt.Println(err)
+	// Output:
+	// 1 <nil>
+	// node-1 1
+	// context canceled
+}

@@ -80,6 +80,38 @@ func TestProcesses_AStoppedHolder(t *testing.T) {
 	require.Equal(t, "successor", mustRead(t, s).Record.Holder)
 }
 
+// A process that is stopped in the middle of a write keeps the lock: no other process writes, all read, and
+// the error says which process to look for. Once it is killed the others go on.
+func TestProcesses_StoppedInTheMiddleOfAWrite(t *testing.T) {
+	s := newStore(t, newPath(t))
+	mustWrite(t, s, record("a", 1), "")
+	c := start(t, "stops", "CHILD_PATH="+s.path)
+	c.hasStopped()
+	present := mustRead(t, s)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := s.Write(ctx, record("b", 2), present.Version)
+	refusedOneLine(t, s, err, "another process has the lock")
+	c.kill()
+	mustWrite(t, s, record("b", 2), present.Version)
+}
+
+func init() {
+	children["stops"] = func() error {
+		s, err := openStore(os.Getenv("CHILD_PATH"), nil)
+		if err != nil {
+			return err
+		}
+		got, err := s.Read(context.Background())
+		if err != nil {
+			return err
+		}
+		s.system.Sync = func(*os.File) error { return syscall.Kill(os.Getpid(), syscall.SIGSTOP) }
+		_, err = s.Write(context.Background(), record("child", 2), got.Version)
+		return err
+	}
+}
+
 // child is the test binary in another role, as a process of its own. It answers line by line.
 type child struct {
 	t      *testing.T

@@ -22,6 +22,34 @@ func mustEncode(t testing.TB, r lease.Record) []byte {
 	return text
 }
 
+func TestRecord_IsForPeople(t *testing.T) {
+	text := string(mustEncode(t, record("n1@1", 7)))
+	for _, line := range []string{
+		`  "format": 1,`, `  "holder": "n1@1",`, `  "token": 7,`, `  "ttl": "1m30s",`, `  "renewed": "2026-11-21T13:35:14.123456789Z",`,
+		`    "decided-by": "n1@1",`, `    "reason": "n3 is \"cut off\": <2> of 3 survive – größer, 多数"`,
+	} {
+		require.Contains(t, text, "\n"+line+"\n")
+	}
+	require.True(t, strings.HasSuffix(text, "\n}\n"))
+}
+
+func TestRecord_TwoWritesAreNeverEqual(t *testing.T) {
+	require.NotEqual(t, mustEncode(t, record("a", 1)), mustEncode(t, record("a", 1)))
+}
+
+func TestRecord_RoundTrip(t *testing.T) {
+	bare := lease.Record{Token: lease.MaxToken}
+	zone := record("a", 2)
+	zone.Renewed = zone.Renewed.In(time.FixedZone("x", 3600))
+	for _, r := range []lease.Record{{}, bare, record("a", 1), record("", 3), zone} {
+		got, err := decode(mustEncode(t, r))
+		require.NoError(t, err)
+		require.True(t, r.Renewed.Equal(got.Renewed))
+		r.Renewed = got.Renewed
+		require.Equal(t, r, got)
+	}
+}
+
 func TestRecord_WhatJSONWouldChangeIsRefused(t *testing.T) {
 	for name, change := range map[string]func(*lease.Record){
 		"holder":   func(r *lease.Record) { r.Holder = "a\xff" },
@@ -133,6 +161,23 @@ func TestRecord_WhatAHandMayWrite(t *testing.T) {
 	got, err := decode([]byte(`{"holder":"","token":4,"format":1,"verdict":{"token":4,"survivors":["b","a"]}}`))
 	require.NoError(t, err)
 	require.Equal(t, lease.Record{Token: 4, Verdict: &sbr.Verdict{Token: 4, Survivors: []sbr.ID{"a", "b"}}}, got, "lists are put in order")
+}
+
+func TestRecord_TooLarge(t *testing.T) {
+	s := newStore(t, newPath(t))
+	first := mustWrite(t, s, record("a", 1), "")
+	r := record("a", 2)
+	for i := range 20_000 {
+		r.Verdict.Down = append(r.Verdict.Down, sbr.ID(fmt.Sprintf("payments-7d4b9c6f5d-%05d@%013d", i, i)))
+	}
+	large := mustWrite(t, s, r, first.Version)
+	for i := range 4_000 {
+		r.Verdict.Down = append(r.Verdict.Down, sbr.ID(fmt.Sprintf("payments-7d4b9c6f5d-%05d@%013d", i, i)))
+	}
+	_, err := s.Write(t.Context(), r, large.Version)
+	require.ErrorIs(t, err, lease.ErrTooLarge)
+	require.ErrorIs(t, err, lease.ErrRefused)
+	require.Equal(t, large.Version, mustRead(t, s).Version)
 }
 
 // What decodes is the same after another trip, and a holder is empty only where the text says so.
