@@ -1,16 +1,12 @@
 package sharding_test
 
 import (
-	"fmt"
-	"os"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
-	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sharding"
 )
 
@@ -19,26 +15,6 @@ func (r *register) started() (n int) {
 	defer r.mu.Unlock()
 	for _, k := range r.starts {
 		n += k
-	}
-	return n
-}
-
-// cpu is what this process has used so far.
-func cpu() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-// requests is how many of all kinds the members have sent to the stores of the shards' leases.
-func (c *crew) requests() (n int) {
-	for _, s := range c.leases {
-		for name := range c.managers {
-			k := s.View(name).Counters()
-			n += k.Reads + k.Writes + k.Watches
-		}
 	}
 	return n
 }
@@ -87,31 +63,4 @@ func longest(all []time.Duration) (d time.Duration) {
 		d = max(d, x)
 	}
 	return d
-}
-
-// What an hour of nothing costs: CPU, and requests to the store with a lease for each shard, at the default
-// heartbeat interval of 12 s. SBR_HOURS=1 runs it.
-func TestThousandShards_AnIdleHour(t *testing.T) {
-	if os.Getenv("SBR_HOURS") == "" {
-		t.Skip("takes minutes: SBR_HOURS=1 runs it")
-	}
-	for _, leases := range []bool{false, true} {
-		t.Run(fmt.Sprintf("leases=%v", leases), func(t *testing.T) {
-			clustertest.Virtual(t, clustertest.Options{Config: clustertest.MajorityFirst}, func(t *testing.T, cl *clustertest.Cluster) {
-				c := newCrew(t, cl, 1000)
-				if leases {
-					c.leases = make(map[string]*leasetest.Memory)
-				}
-				c.startAll(20)
-				defer c.stop()
-				c.settles(5 * time.Minute)
-				time.Sleep(10 * time.Minute)
-				used, sent := cpu(), c.requests()
-				time.Sleep(time.Hour)
-				used, sent = cpu()-used, c.requests()-sent
-				t.Logf("20 members, 1000 shards, one hour: %v of CPU in all members together, %.2f %% of a core for each; %d requests to the store", used.Round(time.Millisecond),
-					used.Seconds()/3600/20*100, sent)
-			})
-		})
-	}
 }

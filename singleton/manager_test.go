@@ -201,17 +201,6 @@ func TestManager_HandsOverWhenItsMemberLeaves(t *testing.T) {
 	})
 }
 
-func TestManager_RunsOnTheWinningSide(t *testing.T) {
-	eachWay(t, 3, func(t *testing.T, c *crew) {
-		c.runsOn("n1", 30*time.Second)
-		cut := time.Now()
-		require.NoError(t, c.Net.Partition([]string{"n1"}, []string{"n2", "n3"}))
-		c.runsOn("n2", 2*time.Minute)
-		t.Logf("runs again after %v", c.diary.last("starts").at.Sub(cut))
-		c.diary.tokensGrow(t)
-	})
-}
-
 // A manager that is stopped takes a moment to be out of its member's tags. A request meanwhile is answered
 // all the same.
 func TestStop_NobodyWaitsForAManagerThatHasJustStopped(t *testing.T) {

@@ -3,8 +3,6 @@ package strategies_test
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
@@ -20,5 +18,3 @@ func TestConformance_DownAll(t *testing.T) {
 		{name: "nobody is unreachable", strategy: s, picture: draw("A B C"), want: sbr.None, reason: "nobody is unreachable"},
 	})
 }
-
-func TestDownAll_Validate(t *testing.T) { require.NoError(t, strategies.DownAll{}.Validate()) }

@@ -80,9 +80,3 @@ func TestKeepMajority_SaysWhoIsSmaller(t *testing.T) {
 	require.False(t, strategies.KeepMajority{}.Decide(&larger).Minority)
 	require.True(t, strategies.KeepMajority{}.Decide(&smaller).Minority)
 }
-
-func TestKeepMajority_Validate(t *testing.T) {
-	require.NoError(t, strategies.KeepMajority{}.Validate())
-	require.NoError(t, strategies.KeepMajority{Role: "web"}.Validate())
-	require.EqualError(t, strategies.KeepMajority{Role: " web"}.Validate(), `keep-majority.role is " web": it must not begin or end with a space`)
-}

@@ -3,8 +3,6 @@ package strategies_test
 import (
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
@@ -82,9 +80,4 @@ func ageless(p picture, name string) picture {
 		}
 	}
 	return p
-}
-
-func TestKeepOldest_Validate(t *testing.T) {
-	require.NoError(t, strategies.KeepOldest{}.Validate())
-	require.EqualError(t, strategies.KeepOldest{Role: "\tweb"}.Validate(), `keep-oldest.role is "\tweb": it must not begin or end with a space`)
 }

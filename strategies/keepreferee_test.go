@@ -58,10 +58,3 @@ func TestKeepReferee_TheYoungestIncarnationIsMeant(t *testing.T) {
 	require.Equal(t, sbr.DownReachable, s.Decide(&first).Kind)
 	require.Equal(t, sbr.DownUnreachable, s.Decide(&second).Kind)
 }
-
-func TestKeepReferee_Validate(t *testing.T) {
-	require.NoError(t, strategies.KeepReferee{Address: "n1"}.Validate())
-	require.EqualError(t, strategies.KeepReferee{Address: " ", DownAllIfLessThanNodes: -1}.Validate(),
-		"keep-referee.address is empty: it must be the address (host:port) or the name of the referee\n"+
-			"keep-referee.down-all-if-less-than-nodes is -1: it must not be negative")
-}

@@ -132,9 +132,3 @@ func TestLeaseMajority_NeedsTheLease(t *testing.T) {
 		require.False(t, sbr.NeedsLease(s))
 	}
 }
-
-func TestLeaseMajority_Validate(t *testing.T) {
-	require.NoError(t, strategies.LeaseMajority{}.Validate())
-	require.EqualError(t, strategies.LeaseMajority{AcquireLeaseDelayForMinority: -time.Second, Role: " ", IndirectlyConnected: "up"}.Validate(),
-		"lease-majority.acquire-lease-delay-for-minority is -1s: it must not be negative\nindirectly-connected is \"up\": it must be keep-largest-group or down\nlease-majority.role is \" \": it must not begin or end with a space")
-}

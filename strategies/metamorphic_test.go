@@ -13,58 +13,6 @@ import (
 
 // Metamorphic tests: how the answer must, or must not, change when the question is put in another way.
 
-// renamed changes every name, address and incarnation but no order.
-func renamed(v sbr.View) sbr.View {
-	id := func(id sbr.ID) sbr.ID { return "another-" + id }
-	members := slices.Clone(v.Members)
-	for i := range members {
-		m := &members[i]
-		m.ID, m.Name = id(m.ID), "another-"+m.Name
-		if m.Addr != "" {
-			m.Addr = "another-" + m.Addr
-		}
-	}
-	var reports []sbr.Report
-	for _, r := range v.Reports {
-		reports = append(reports, sbr.Report{Observer: id(r.Observer), Subject: id(r.Subject)})
-	}
-	var seen []sbr.ID
-	for _, s := range v.SeenBy {
-		seen = append(seen, id(s))
-	}
-	return sbr.NewView(id(v.Self), members, reports, seen)
-}
-
-func TestMetamorphic_RenamingChangesNothingButNames(t *testing.T) {
-	everySeed(t, 20_000, func(t *testing.T, r source) {
-		s, v, threshold := r.strategy(), r.view(), r.threshold()
-		w := renamed(v)
-		other := s
-		if k, ok := s.(strategies.KeepReferee); ok && k.Address != "" {
-			k.Address = "another-" + k.Address
-			other = k
-		}
-		want, got := sbr.Decide(s, &v, threshold), sbr.Decide(other, &w, threshold)
-		for i := range want.Down {
-			want.Down[i] = "another-" + want.Down[i]
-		}
-		want.Reason, got.Reason = "", ""
-		assert.Equal(t, want, got, "%#v\n%s", s, show(v))
-	})
-}
-
-func TestMetamorphic_TheOrderOfTheInputDoesNotMatter(t *testing.T) {
-	everySeed(t, 20_000, func(t *testing.T, r source) {
-		s, v, threshold := r.strategy(), r.view(), r.threshold()
-		members, reports, seen := slices.Clone(v.Members), slices.Clone(v.Reports), slices.Clone(v.SeenBy)
-		r.Shuffle(len(members), func(i, j int) { members[i], members[j] = members[j], members[i] })
-		r.Shuffle(len(reports), func(i, j int) { reports[i], reports[j] = reports[j], reports[i] })
-		r.Shuffle(len(seen), func(i, j int) { seen[i], seen[j] = seen[j], seen[i] })
-		w := sbr.NewView(v.Self, members, reports, seen)
-		assert.Equal(t, sbr.Decide(s, &v, threshold), sbr.Decide(s, &w, threshold), "%#v\n%s", s, show(v))
-	})
-}
-
 func TestMetamorphic_TheSameQuestionHasTheSameAnswer(t *testing.T) {
 	everySeed(t, 5_000, func(t *testing.T, r source) {
 		s, v, threshold := r.strategy(), r.view(), r.threshold()
@@ -72,20 +20,6 @@ func TestMetamorphic_TheSameQuestionHasTheSameAnswer(t *testing.T) {
 		first := sbr.Decide(s, &v, threshold)
 		assert.Equal(t, first, sbr.Decide(s, &v, threshold))
 		assert.Equal(t, before, show(v), "a decision changes nothing in the view")
-	})
-}
-
-// What a strategy says is not changed by members that are on their way out: they are neither counted nor
-// downed.
-func TestMetamorphic_AnotherExitingMemberOnThisSideChangesNothing(t *testing.T) {
-	everySeed(t, 10_000, func(t *testing.T, r source) {
-		s, v, threshold := r.strategy(), r.view(), r.threshold()
-		leaver := sbr.Member{ID: "leaver", Name: "leaver", Addr: "a:1", Born: -5, Roles: []string{"r"}, Status: pick(r, sbr.Exiting, sbr.Down)}
-		w := sbr.NewView(v.Self, append(slices.Clone(v.Members), leaver), v.Reports, v.SeenBy)
-		if len(v.Reports) > 0 {
-			return // it has a say in which members are agreed to be gone
-		}
-		assert.Equal(t, sbr.Decide(s, &v, threshold), sbr.Decide(s, &w, threshold), "%#v\n%s", s, show(v))
 	})
 }
 

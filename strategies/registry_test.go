@@ -3,6 +3,7 @@ package strategies_test
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,50 +43,6 @@ func TestNew_FindsEveryStrategyWithItsSettings(t *testing.T) {
 	}
 }
 
-func TestNew_CaseDoesNotMatter(t *testing.T) {
-	s, err := strategies.New("Keep-MAJORITY", strategies.DefaultSettings())
-	require.NoError(t, err)
-	require.Equal(t, strategies.KeepMajority{}, s)
-}
-
-func TestNew_UnknownKey(t *testing.T) {
-	const known = ": known are down-all, keep-majority, keep-oldest, keep-referee, lease-majority, static-quorum"
-	for key, want := range map[string]string{
-		"keep-majorty":   `unknown strategy "keep-majorty"` + known,
-		"Keep_Oldest":    `unknown strategy "Keep_Oldest"` + known,
-		"majority":       `unknown strategy "majority"` + known,
-		"lease-majority": "",
-		"auto-downing":   `unknown strategy "auto-downing"` + known,
-		"":               `unknown strategy ""` + known,
-	} {
-		s, err := strategies.New(key, filled())
-		if want == "" {
-			require.NoError(t, err)
-			continue
-		}
-		require.Nil(t, s)
-		require.ErrorIs(t, err, strategies.ErrUnknown)
-		require.EqualError(t, err, want)
-	}
-}
-
-func TestNew_OnlyTheSelectedStrategyIsValidated(t *testing.T) {
-	bad := strategies.Settings{KeepMajority: strategies.KeepMajority{Role: " "}, LeaseMajority: strategies.LeaseMajority{AcquireLeaseDelayForMinority: -1}}
-	_, err := strategies.New("keep-oldest", bad)
-	require.NoError(t, err)
-	_, err = strategies.New("static-quorum", bad)
-	require.EqualError(t, err, "static-quorum.quorum-size is 0: it must be at least 1")
-	_, err = strategies.New("keep-referee", bad)
-	require.EqualError(t, err, "keep-referee.address is empty: it must be the address (host:port) or the name of the referee")
-}
-
-func TestNew_AnErrorNamesEveryProblem(t *testing.T) {
-	_, err := strategies.New("static-quorum", strategies.Settings{StaticQuorum: strategies.StaticQuorum{Role: " x"}})
-	var many interface{ Unwrap() []error }
-	require.True(t, errors.As(err, &many))
-	require.Len(t, many.Unwrap(), 2)
-}
-
 func TestConformance_Defaults(t *testing.T) {
 	d := strategies.DefaultSettings()
 	require.True(t, d.KeepOldest.DownIfAlone, "keep-oldest.down-if-alone is on")
@@ -96,4 +53,36 @@ func TestConformance_Defaults(t *testing.T) {
 		require.Empty(t, role, "a role counts all members unless it is set")
 	}
 	require.True(t, slices.IsSorted(strategies.Keys()))
+}
+
+// Every problem of the strategy that is selected is named, a line each; those of others are not.
+func TestNew_SaysWhatIsWrong(t *testing.T) {
+	bad := strategies.Settings{
+		KeepMajority: strategies.KeepMajority{Role: " web"}, KeepOldest: strategies.KeepOldest{Role: "\tweb"},
+		StaticQuorum: strategies.StaticQuorum{QuorumSize: -2, Role: "web "}, KeepReferee: strategies.KeepReferee{Address: " ", DownAllIfLessThanNodes: -1},
+		LeaseMajority: strategies.LeaseMajority{AcquireLeaseDelayForMinority: -time.Second, Role: " ", IndirectlyConnected: "up"},
+	}
+	const known = ": known are down-all, keep-majority, keep-oldest, keep-referee, lease-majority, static-quorum"
+	for key, want := range map[string]string{
+		"Keep-MAJORITY": `keep-majority.role is " web": it must not begin or end with a space`,
+		"keep-oldest":   `keep-oldest.role is "\tweb": it must not begin or end with a space`,
+		"static-quorum": "static-quorum.quorum-size is -2: it must be at least 1\n" +
+			`static-quorum.role is "web ": it must not begin or end with a space`,
+		"keep-referee": "keep-referee.address is empty: it must be the address (host:port) or the name of the referee\n" +
+			"keep-referee.down-all-if-less-than-nodes is -1: it must not be negative",
+		"lease-majority": "lease-majority.acquire-lease-delay-for-minority is -1s: it must not be negative\n" +
+			`indirectly-connected is "up": it must be keep-largest-group or down` + "\n" +
+			`lease-majority.role is " ": it must not begin or end with a space`,
+		"keep-majorty": `unknown strategy "keep-majorty"` + known,
+		"Keep_Oldest":  `unknown strategy "Keep_Oldest"` + known,
+		"":             `unknown strategy ""` + known,
+	} {
+		s, err := strategies.New(key, bad)
+		require.Nil(t, s)
+		require.EqualError(t, err, want)
+		require.Equal(t, strings.HasPrefix(want, "unknown"), errors.Is(err, strategies.ErrUnknown))
+	}
+	_, err := strategies.New("down-all", bad)
+	require.NoError(t, err)
+	require.EqualError(t, strategies.StaticQuorum{}.Validate(), "static-quorum.quorum-size is 0: it must be at least 1")
 }

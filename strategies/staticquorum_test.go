@@ -75,10 +75,3 @@ func TestStaticQuorum_WarnsOfTooManyMembers(t *testing.T) {
 	require.Empty(t, two.Warning(&joining))
 	require.Empty(t, strategies.StaticQuorum{QuorumSize: 2, Role: "r"}.Warning(&four))
 }
-
-func TestStaticQuorum_Validate(t *testing.T) {
-	require.NoError(t, strategies.StaticQuorum{QuorumSize: 1}.Validate())
-	require.EqualError(t, strategies.StaticQuorum{}.Validate(), "static-quorum.quorum-size is 0: it must be at least 1")
-	require.EqualError(t, strategies.StaticQuorum{QuorumSize: -2, Role: "web "}.Validate(),
-		"static-quorum.quorum-size is -2: it must be at least 1\nstatic-quorum.role is \"web \": it must not begin or end with a space")
-}

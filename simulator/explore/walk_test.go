@@ -2,7 +2,6 @@ package explore
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -175,25 +174,4 @@ func (w *walker) shadow(t *testing.T, rng *rand.Rand) (steps int) {
 		w.Do(s, moves[rng.IntN(len(moves))])
 	}
 	return steps
-}
-
-// A walk that is cancelled, or reaches its limit, says that it is not complete.
-func TestWalk_SaysWhenItIsNotComplete(t *testing.T) {
-	o := rules(Walk{Sides: [][]int{{0, 1}, {2}}, Faults: Faults{Lost: 1, Crashes: 1}})
-	whole := o.Run(t.Context())
-	require.True(t, whole.Complete)
-	o.Limit = 1000
-	r := o.Run(t.Context())
-	require.False(t, r.Complete)
-	require.Less(t, r.States, whole.States)
-	o.Limit = 0
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	require.False(t, o.Run(ctx).Complete)
-}
-
-// The same walk finds the same.
-func TestWalk_IsDeterministic(t *testing.T) {
-	o := rules(Walk{Sides: [][]int{{0, 1}, {2}}, Faults: Faults{Lost: 1, Crashes: 1}, Watch: true})
-	require.Equal(t, o.Run(t.Context()), o.Run(t.Context()))
 }

@@ -1,9 +1,7 @@
 package walktest
 
 import (
-	"errors"
 	"fmt"
-	"reflect"
 	"strings"
 	"time"
 
@@ -18,7 +16,7 @@ const (
 	MaxShards = 2
 )
 
-// Options say what may happen in a walk. Start from Default.
+// Options say what may happen in a walk. Start from Default. Losses, Doubts and Strangers need UseLease.
 type Options struct {
 	// Name says in a word what the walk is about.
 	Name string
@@ -38,7 +36,7 @@ type Options struct {
 
 	// Rules are those of the machines; Self is each member's. UseLease: what runs has a lease.
 	slot.Rules
-	// Step is the least time between two moments. All other times are multiples of it.
+	// Step is the least time between two moments. All other times must be multiples of it.
 	Step time.Duration
 	// StableAfter is how long after the last change a verdict comes at the earliest.
 	StableAfter time.Duration
@@ -153,47 +151,6 @@ var faults = map[string]func(*Options){
 	"a stranger":          func(o *Options) { o.Strangers++ },
 	"another coordinator": func(o *Options) { o.Changes++ },
 	"a whim":              func(o *Options) { o.Whims++ },
-}
-
-// Validate reports every problem at once, one line each. machine is what the machines of the model say of
-// their rules.
-func (o *Options) Validate(machine ...error) error {
-	errs := machine
-	say := func(format string, args ...any) { errs = append(errs, fmt.Errorf("walk: "+format, args...)) }
-	if o.Members < 1 || o.Members > MaxMembers {
-		say("Members is %d: 1 to %d are possible", o.Members, MaxMembers)
-	}
-	if o.Shards < 1 || o.Shards > MaxShards {
-		say("Shards is %d: 1 to %d are possible", o.Shards, MaxShards)
-	}
-	if o.Joins < 0 || o.Joins >= max(o.Members, 1) {
-		say("Joins is %d: at least one of %d members has to be there", o.Joins, o.Members)
-	}
-	const most = 15
-	for f, v := range reflect.ValueOf(o.Budget).Fields() {
-		if n := v.Int(); n < 0 || n > most {
-			say("%s is %d: 0 to %d are possible", f.Name, n, most)
-		}
-	}
-	if !o.UseLease && o.Losses+o.Doubts+o.Strangers > 0 {
-		say("Losses, Doubts and Strangers need UseLease")
-	}
-	if o.Step <= 0 {
-		say("Step is %v: it must be positive", o.Step)
-		return errors.Join(errs...)
-	}
-	for _, d := range []struct {
-		name string
-		d    time.Duration
-	}{
-		{"StableAfter", o.StableAfter}, {"Notice", o.Notice}, {"HandOverRetryInterval", o.HandOverRetryInterval},
-		{"Margin", o.Margin}, {"Trust", o.Trust}, {"LeaseRetryInterval", o.LeaseRetryInterval},
-	} {
-		if d.d%o.Step != 0 {
-			say("%s is %v: a multiple of Step, %v, is needed", d.name, d.d, o.Step)
-		}
-	}
-	return errors.Join(errs...)
 }
 
 var ids = [MaxMembers]sbr.ID{"a", "b", "c", "d"}
