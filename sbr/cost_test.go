@@ -176,18 +176,6 @@ func TestClone_SharesNothing(t *testing.T) {
 	}
 }
 
-// And the other way round: a clone is a copy of the moment when it was made.
-func TestClone_KeepsTheMoment(t *testing.T) {
-	r := newResolver(t, "lease-majority")
-	for i, next := range history() {
-		c := r.Clone()
-		want, snapshot := c.AppendState(nil, later), c.Snapshot()
-		next(r)
-		require.Equal(t, want, c.AppendState(nil, later), "step %d", i)
-		require.Equal(t, snapshot, c.Snapshot(), "step %d", i)
-	}
-}
-
 // Two resolvers with one history have one encoding at every point of it, and the points differ.
 func TestAppendState_EqualHistories(t *testing.T) {
 	a, b := newResolver(t, "lease-majority"), newResolver(t, "lease-majority")

@@ -22,28 +22,6 @@ func bound(t *testing.T, change func(*handover.Config), peers ...slot.Peer) *alo
 	return a
 }
 
-func TestBound_GoesOnUntilAnOlderCandidateAsksForTheSlot(t *testing.T) {
-	attached := older
-	attached.Candidate = false
-	a := bound(t, nil, attached)
-	a.see(older, younger)
-	require.Equal(t, slot.Taking, a.m.Phase())
-	require.Equal(t, handover.Running, a.asked(older, handover.Take, 1).Kind)
-	a.hear("z", handover.HandedOver, nil)
-	require.Len(t, only[slot.Start](a.got), 1)
-
-	a = bound(t, nil, attached)
-	a.see(older, younger)
-	require.Equal(t, handover.HandedOver, a.asked(older, handover.HandOver, 1).Kind)
-	require.Equal(t, slot.Idle, a.m.Phase())
-	a.hear("z", handover.HandedOver, nil)
-	require.Empty(t, only[slot.Start](a.got))
-
-	a = newAlone(t, nil, attached, younger)
-	a.see(older, younger)
-	require.Equal(t, slot.Idle, a.m.Phase(), "before it has asked for a run to end it gives way")
-}
-
 // Who has said that nothing speaks against it, and wants the slot now, has to ask for it: until then it is no
 // reason to keep what nobody runs.
 func TestBound_ARefusalThatComesAfterAYesIsNone(t *testing.T) {
@@ -112,26 +90,6 @@ func TestBound_ResignsOnlyOnceItHasTakenOver(t *testing.T) {
 	require.Len(t, only[slot.Stop](a.got), 1)
 	a.step(slot.RunEnded{Run: 1})
 	require.True(t, a.m.Finished())
-}
-
-func TestBound_ANodeThatLeavesTakesOverAllTheSame(t *testing.T) {
-	a := bound(t, nil, further)
-	leaver := myself
-	leaver.Leaving = true
-	a.step(slot.Viewed{View: slot.View{Armed: true, Sure: a.now, Peers: []slot.Peer{leaver, younger, further}}})
-	require.Equal(t, handover.Resigning, only[slot.Ask[handover.Message]](a.got)[0].Message.Kind)
-	a.hear("z", handover.HandedOver, nil)
-	require.Len(t, only[slot.Start](a.got), 1)
-}
-
-func TestBound_AGrantThatComesWithTheEndOfItsPatienceIsGivenBack(t *testing.T) {
-	a := bound(t, useLease, further)
-	a.hear("z", handover.HandedOver, nil)
-	a.step(slot.Resign{Patience: time.Second / 2})
-	a.now = time.Second / 2
-	a.step(slot.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 3})
-	require.Empty(t, only[slot.Start](a.got))
-	require.Len(t, only[slot.ReleaseLease](a.got), 1)
 }
 
 func TestBound_ResignsBeforeItHasTakenOver(t *testing.T) {

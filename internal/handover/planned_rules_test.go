@@ -26,31 +26,30 @@ func (a *alone) answered(ref uint64) (kinds []handover.Kind) {
 
 func TestTake_IsAnsweredOnceTheOlderOneIsKnownToGo(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		change func(*handover.Config)
-		hear   func(a *alone)
-		want   []handover.Kind
+		name string
+		hear func(a *alone)
+		want []handover.Kind
 	}{
-		{"it says so", nil, func(a *alone) {
+		{"it says so", func(a *alone) {
 			a.step(slot.Asked[handover.Message]{Ref: 9, From: older.ID, Message: handover.Message{Kind: handover.Resigned, Round: 1}})
 		}, []handover.Kind{handover.Clear}},
-		{"the view says so", nil, func(a *alone) {
+		{"the view says so", func(a *alone) {
 			gone := older
 			gone.Leaving = true
 			a.see(gone, second)
 		}, []handover.Kind{handover.Clear}},
-		{"the one that asks resigns first", nil, func(a *alone) {
+		{"the one that asks resigns first", func(a *alone) {
 			a.step(slot.Asked[handover.Message]{Ref: 9, From: second.ID, Message: handover.Message{Kind: handover.Resigned, Round: 1}})
 			a.step(slot.Asked[handover.Message]{Ref: 9, From: older.ID, Message: handover.Message{Kind: handover.Resigned, Round: 1}})
 		}, nil},
-		{"so late that it asks again", nil, func(a *alone) {
+		{"so late that it asks again", func(a *alone) {
 			a.now += time.Second + 1
 			a.see(older, second)
 			a.see(second)
 		}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			a := newAlone(t, c.change, older, second)
+			a := newAlone(t, nil, older, second)
 			require.Zero(t, a.asked(second, handover.Take, 1).Kind)
 			a.see(older, second)
 			require.Empty(t, a.got, "as long as nothing is new")
@@ -60,28 +59,6 @@ func TestTake_IsAnsweredOnceTheOlderOneIsKnownToGo(t *testing.T) {
 			require.Empty(t, a.answered(1), "once")
 		})
 	}
-}
-
-func TestTake_IsKeptBesideThatOfAnOlderOne(t *testing.T) {
-	oldest := slot.Peer{ID: "0", Born: -1, Candidate: true}
-	a := newAlone(t, nil, oldest, older, second)
-	require.Zero(t, a.asked(second, handover.Take, 1).Kind)
-	require.Zero(t, a.asked(second, handover.Take, 2).Kind, "it asks again")
-	require.Zero(t, a.asked(older, handover.Take, 3).Kind)
-	a.see(older, second)
-	require.Equal(t, []handover.Kind{handover.Clear}, a.answered(3))
-	require.Empty(t, a.answered(2))
-	a.see(second)
-	require.Equal(t, []handover.Kind{handover.Clear}, a.answered(2))
-	require.Empty(t, a.answered(1), "the newest question counts")
-}
-
-func TestTake_OfWhoIsGoneIsForgotten(t *testing.T) {
-	a := newAlone(t, nil, older, second)
-	require.Zero(t, a.asked(second, handover.Take, 1).Kind)
-	a.see(older)
-	a.see()
-	require.Empty(t, a.answered(1))
 }
 
 func TestTake_IsNotAnsweredByWhoIsDown(t *testing.T) {
@@ -172,16 +149,6 @@ func TestLeaving_SaysThatNothingRuns(t *testing.T) {
 		require.Equal(t, handover.Resigned, asks[len(asks)-1].Message.Kind)
 		require.True(t, a.m.Finished())
 	}
-}
-
-func TestGivingWay_ToACandidateThatIsSeenIsNoPause(t *testing.T) {
-	hidden := older
-	hidden.Candidate = false
-	a := newAlone(t, nil, hidden)
-	a.see(older)
-	require.Equal(t, slot.Idle, a.m.Phase())
-	a.see(hidden)
-	require.Equal(t, slot.Taking, a.m.Phase())
 }
 
 // A question may come from a manager that was closed since: a member that yields to it asks whether the

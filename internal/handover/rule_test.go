@@ -92,33 +92,6 @@ func only[E slot.Effect](effects []slot.Effect) (list []E) {
 	return list
 }
 
-func TestMargin_BeginsOnce(t *testing.T) {
-	gone := younger
-	gone.Down = true
-	a := newAlone(t, nil, younger)
-	a.see(gone) // downed at 0 s: margin until 20 s
-	a.now = 15 * time.Second
-	a.see() // removed from the list
-	a.now = 20 * time.Second
-	a.see()
-	require.Equal(t, slot.Active, a.m.Phase(), "who was downed and is removed later does not depart twice")
-}
-
-func TestMargin_OfAFlappingMemberBeginsAnew(t *testing.T) {
-	a := newAlone(t, nil, younger)
-	a.see()
-	a.now = 15 * time.Second
-	a.see(younger) // it is back: it has to answer
-	require.Equal(t, slot.Taking, a.m.Phase())
-	a.see()
-	a.now = 34 * time.Second
-	a.see()
-	require.Equal(t, slot.Taking, a.m.Phase(), "the margin counts from its last departure")
-	a.now = 35 * time.Second
-	a.see()
-	require.Equal(t, slot.Active, a.m.Phase())
-}
-
 func TestMargin_OfWhoAskedBeforeItsTagsArrived(t *testing.T) {
 	plain := older
 	plain.Candidate = false // its tag is still under way
@@ -149,17 +122,6 @@ func TestMargin_OfWhoWasAskedAndDidNotAnswer(t *testing.T) {
 			require.Equal(t, answered, a.m.Phase() == slot.Active)
 		})
 	}
-}
-
-func TestMargin_NotSkippedByALateWordOfAClosedManager(t *testing.T) {
-	a := newAlone(t, nil, older)
-	a.asked(older, handover.Resigned, 1)
-	a.asked(older, handover.Take, 100) // it has a new manager
-	a.asked(older, handover.Resigned, 1)
-	a.see()
-	a.now = time.Second
-	a.see()
-	require.Equal(t, slot.Taking, a.m.Phase(), "the margin of the new manager's run is waited for")
 }
 
 func TestMargin_NotEndedByAQuestion(t *testing.T) {
@@ -255,15 +217,6 @@ func TestAnswers_ALateClearDoesNotUndoRunning(t *testing.T) {
 	require.Equal(t, handover.HandOver, only[slot.Ask[handover.Message]](a.got)[0].Message.Kind)
 }
 
-func TestAnswers_RefuseStandsUntilItIsTakenBack(t *testing.T) {
-	a := newAlone(t, nil, younger, further)
-	a.hear("z", handover.Refuse, nil)
-	a.hear("y", handover.Clear, nil)
-	require.Equal(t, slot.Taking, a.m.Phase())
-	a.hear("z", handover.Clear, nil)
-	require.Equal(t, slot.Active, a.m.Phase())
-}
-
 func TestAnswers_OfStrangersAndOfTheDownedDoNotCount(t *testing.T) {
 	out := further
 	out.Down = true
@@ -326,16 +279,6 @@ func TestQuitter_WithANewManagerIsASuccessorAgain(t *testing.T) {
 	require.Equal(t, slot.Active, a.m.Phase(), "there is somebody to hand over to")
 }
 
-func TestMargin_OfAResigningMemberThatCrashes(t *testing.T) {
-	a := newAlone(t, nil, older)
-	a.asked(older, handover.Resigning, 1)
-	require.Equal(t, slot.Taking, a.m.Phase(), "it is asked to hand over")
-	a.see()
-	require.Equal(t, 20*time.Second, a.m.Status().Until, "it was still running")
-	a.asked(older, handover.Resigned, 1)
-	require.Equal(t, slot.Active, a.m.Phase())
-}
-
 func TestHandedOver_ByAMemberThatStaysLeavesItASuccessor(t *testing.T) {
 	a := newAlone(t, nil, younger)
 	a.hear("z", handover.Running, nil)
@@ -343,63 +286,6 @@ func TestHandedOver_ByAMemberThatStaysLeavesItASuccessor(t *testing.T) {
 	require.Equal(t, slot.Active, a.m.Phase())
 	a.step(slot.Resign{Patience: time.Minute})
 	require.Equal(t, slot.Active, a.m.Phase(), "z can take it back")
-}
-
-func TestConsent_NotBeforeARunHasEnded(t *testing.T) {
-	for _, lease := range []bool{false, true} {
-		a := newAlone(t, func(c *handover.Config) { c.UseLease = lease })
-		a.step(slot.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 1})
-		require.Equal(t, slot.Active, a.m.Phase())
-		require.Equal(t, handover.Running, a.asked(older, handover.Take, 1).Kind)
-		require.Equal(t, handover.Refuse, a.asked(younger, handover.Take, 1).Kind)
-		a.step(slot.Resign{}) // it stops
-		require.Equal(t, handover.Running, a.asked(older, handover.Take, 2).Kind)
-		require.Equal(t, handover.Running, a.asked(younger, handover.Take, 2).Kind)
-		require.Empty(t, a.asked(younger, handover.HandOver, 3).Kind, "answered once the run has ended")
-		a.step(slot.RunEnded{Run: 1})
-		if lease {
-			require.Equal(t, handover.Running, a.asked(older, handover.Take, 3).Kind, "the lease is not given back yet")
-			a.step(slot.LeaseReleased{Attempt: 1})
-		}
-		require.Equal(t, handover.Clear, a.asked(older, handover.Take, 4).Kind)
-	}
-}
-
-func TestMargin_AnUnreachableMemberIsWaitedForUntilAVerdict(t *testing.T) {
-	for _, lease := range []bool{false, true} {
-		far := younger
-		far.Unreachable = true
-		a := newAlone(t, func(c *handover.Config) { c.UseLease = lease }, far)
-		for range 100 {
-			a.now += time.Second
-			a.see(far)
-			require.Equal(t, slot.Taking, a.m.Phase(), "it may run the slot")
-		}
-		far.Down = true
-		a.see(far)
-		a.now += 20 * time.Second
-		a.see(far)
-		require.NotEqual(t, slot.Taking, a.m.Phase())
-	}
-}
-
-// A member that started while others were cut off has never heard of them: those that know of them answer for
-// them.
-func TestConsent_NotWhileAMemberThatMayRunItCannotBeReached(t *testing.T) {
-	far := younger
-	far.Unreachable = true
-	a := newAlone(t, nil, older, far)
-	require.Empty(t, a.asked(older, handover.Take, 1).Kind)
-	far.Unreachable = false
-	a.see(older, far)
-	require.Equal(t, handover.Clear, a.asked(older, handover.Take, 2).Kind)
-}
-
-func TestMargin_IsToldToWhoAsks(t *testing.T) {
-	a := newAlone(t, nil, younger)
-	a.see()
-	a.now = 5 * time.Second
-	require.Equal(t, 15*time.Second, a.asked(older, handover.Take, 1).Wait, "it knows nothing of who has crashed")
 }
 
 func TestSilent_IsAskedOnOrLeftToTheLease(t *testing.T) {
@@ -441,16 +327,4 @@ func TestResting_IsHandedOverAtOnce(t *testing.T) {
 	a.step(slot.RunEnded{Run: 1, Again: true, Rest: time.Hour, State: []byte("page 7")})
 	require.Equal(t, handover.Running, a.asked(older, handover.Take, 1).Kind)
 	require.Equal(t, "page 7", string(a.asked(older, handover.HandOver, 2).State))
-}
-
-func TestResign_NobodyAsksForTheSlot(t *testing.T) {
-	a := newAlone(t, nil)
-	a.see(younger)
-	a.step(slot.Resign{Patience: 2 * time.Second})
-	require.Equal(t, slot.Active, a.m.Phase())
-	a.now = 2 * time.Second
-	a.see(younger)
-	require.Equal(t, slot.CauseResigned, only[slot.Stop](a.got)[0].Cause)
-	a.step(slot.RunEnded{Run: 1})
-	require.True(t, a.m.Finished())
 }

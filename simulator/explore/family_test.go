@@ -78,27 +78,6 @@ func TestFamily_NothingIsCoveredWhereMembersNoticeOneByOne(t *testing.T) {
 	require.False(t, broken["n1 n2 | n3"])
 }
 
-// Every cut is planned once: Bell's numbers, less one for the whole.
-func TestPartitions(t *testing.T) {
-	for n, want := range map[int]int{2: 1, 3: 4, 4: 14, 5: 51, 6: 202} {
-		all := partitions(n)
-		require.Len(t, all, want)
-		names := make(map[string]bool)
-		for _, p := range all {
-			names[p.String()] = true
-			require.GreaterOrEqual(t, len(p), 2)
-		}
-		require.Len(t, names, want)
-	}
-}
-
-// Sides decide in every order, some at the same moment: Fubini's numbers.
-func TestOrders(t *testing.T) {
-	for n, want := range map[int]int{2: 3, 3: 13, 4: 75, 5: 541} {
-		require.Len(t, orders(n), want)
-	}
-}
-
 // The smaller side waits before it asks, so it notices earlier where both are to ask at the same moment.
 func TestPlan_OrdersAreThoseOfDeciding(t *testing.T) {
 	s2 := strategies.LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second}

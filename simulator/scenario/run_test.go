@@ -102,12 +102,6 @@ func TestRun_HolderIsNamedWhileItHoldsTheLease(t *testing.T) {
 	require.Equal(t, "n1", Judge(s, 1).LeaseHolder)
 }
 
-func TestRun_JoinedNodeTakesPart(t *testing.T) {
-	r := Judge(parse(t, "run-for: 60s\nsteps: [{at: 10s, join: extra}]"), 1)
-	require.True(t, r.Passed, r.Failures)
-	require.Equal(t, []string{"n1", "n2", "n3", "n4", "n5", "extra"}, r.Survivors)
-}
-
 // A later fault of a node outlives the end of an earlier one.
 func TestRun_StoreFaultsOverlap(t *testing.T) {
 	down := func(r Result) int { return len(r.Down) }
