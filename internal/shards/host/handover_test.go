@@ -188,21 +188,6 @@ func TestState_WithLeasesOnlyTheNextRunInherits(t *testing.T) {
 	})
 }
 
-func TestDown_StopsAllFirstAndSaysNothing(t *testing.T) {
-	b := following(t, nil)
-	b.order("n1", 5, 2, 0, "", "me")
-	b.order("n1", 5, 3, 1, "n2", "me")
-	e := b.step(slot.Downed{Why: "a verdict"})
-	require.Equal(t, slot.CauseDown, cause(t, e))
-	require.Zero(t, starts(b.handedOver("n2", 5, 3, 1)))
-	require.Empty(t, b.asks("n1", message.Message{Kind: message.Report, Term: 5, Number: message.Number(5, 50)}))
-	require.False(t, b.m.Finished())
-	for _, x := range append(b.ends(0, 1), b.pass(time.Hour, true)...) {
-		require.IsType(t, slot.Explain{}, x)
-	}
-	require.True(t, b.m.Finished())
-}
-
 func TestLeave_RunsUntilAskedAndTakesNothing(t *testing.T) {
 	b := following(t, nil)
 	b.order("n1", 5, 2, 0, "", "me")
@@ -269,18 +254,23 @@ func TestMargin_NotOfWhoHasResigned(t *testing.T) {
 
 // A member that is down says nothing more while its runs end, and has no deadline that it does not keep: what
 // drives it would never sleep.
-func TestDowned_SaysNothingAndComesToRest(t *testing.T) {
+func TestDowned_StopsAllSaysNothingAndComesToRest(t *testing.T) {
 	b := following(t, nil)
 	b.pass(0, true)
 	for shard := range 2 {
 		require.Equal(t, 1, starts(b.order("n1", 5, uint64(2+shard), shard, "", "me")))
-		b.order("n1", 5, uint64(12+shard), shard, "me", "n2")
-		b.handOver("n2", 5, uint64(12+shard), shard)
 	}
-	b.step(slot.Downed{Why: "a verdict"})
+	b.order("n1", 5, 13, 1, "me", "n2")
+	b.handOver("n2", 5, 13, 1)
+	b.order("n1", 5, 4, 2, "n2", "me")
+	require.Equal(t, slot.CauseDown, cause(t, b.step(slot.Downed{Why: "a verdict"})))
+	require.Zero(t, starts(b.handedOver("n2", 5, 4, 2)))
+	require.Empty(t, b.asks("n1", message.Message{Kind: message.Report, Term: 5, Number: message.Number(5, 50)}))
 	for shard := range 2 {
-		require.Empty(t, only[slot.Answer[message.Message]](b.ends(shard, 1)))
-		require.Empty(t, only[slot.Answer[message.Message]](b.pass(time.Second, false)))
+		require.False(t, b.m.Finished())
+		for _, e := range append(b.ends(shard, 1), b.pass(time.Hour, false)...) {
+			require.IsType(t, slot.Explain{}, e)
+		}
 		at, ok := b.m.NextDeadline()
 		require.False(t, ok && at <= b.now, "the deadline %v has come, and nothing is done about it", at)
 	}

@@ -74,32 +74,16 @@ func TestOrder_StartsAtOnceWhatNobodyHas(t *testing.T) {
 	require.Zero(t, starts(b.order("n1", 5, 2, 0, "", "me")), "the same again")
 }
 
-func TestOrder_IsNotFollowedBeforeAReport(t *testing.T) {
-	b := newBench(t, nil)
-	require.Zero(t, starts(b.order("n1", 5, 2, 0, "", "me")))
-	b.report("n1", 5, 9)
-	require.Zero(t, starts(b.order("n1", 5, 8, 0, "", "me")), "it was given before the report: to one that was here before")
-	require.Equal(t, 1, starts(b.order("n1", 5, 10, 0, "", "me")))
-}
-
 // A new machine gets the orders of its predecessor. It takes nothing by them, and says so: the coordinator
 // waits for nothing else.
-func TestOrder_FromBeforeTheReportIsAnswered(t *testing.T) {
+func TestOrder_FromBeforeTheReportIsAnsweredAndNotFollowed(t *testing.T) {
 	b := newBench(t, nil)
-	b.report("n1", 5, 9)
-	a := answer(t, b.order("n1", 5, 8, 0, "", "me"))
-	require.Equal(t, []message.Entry{{Shard: 0, Phase: slot.Idle, Seen: message.Number(5, 8)}}, a.Entries)
-}
-
-// Another member may have been ordered to take what has stopped here, and this one may not have heard of it
-// yet.
-func TestOrder_IsFollowedOnce(t *testing.T) {
-	b := following(t, nil)
-	require.Equal(t, 1, starts(b.order("n1", 5, 2, 0, "", "me")))
-	b.pass(time.Minute, false) // unsure
-	b.ends(0, 1)
-	b.pass(time.Second, true)
 	require.Zero(t, starts(b.order("n1", 5, 2, 0, "", "me")))
+	b.report("n1", 5, 9)
+	e := b.order("n1", 5, 8, 0, "", "me")
+	require.Zero(t, starts(e))
+	require.Equal(t, []message.Entry{{Shard: 0, Phase: slot.Idle, Seen: message.Number(5, 8)}}, answer(t, e).Entries)
+	require.Equal(t, 1, starts(b.order("n1", 5, 10, 0, "", "me")))
 }
 
 func TestOrder_OfAnOlderCoordinatorIsRefused(t *testing.T) {
@@ -241,6 +225,7 @@ func TestTrust_UnsureStopsAndStaysStopped(t *testing.T) {
 	require.Equal(t, slot.CauseUnsure, cause(t, b.pass(1, false)))
 	b.ends(0, 1)
 	require.Zero(t, starts(b.pass(time.Second, true)))
+	require.Zero(t, starts(b.order("n1", 5, 2, 0, "", "me")), "another member may have been ordered to take it since")
 	require.Equal(t, 1, starts(b.order("n1", 5, 3, 0, "", "me")), "until it is told to")
 }
 

@@ -15,10 +15,19 @@
 //
 //   - A walk that finds something fails, and ends the walks that have not begun. So does an incomplete walk.
 //     What was searched is logged.
+//   - Nothing reads a clock or a random source: the same options find the same.
+//   - A walk that is complete has tried every order of everything that its Options allow. Each state is
+//     visited once, by a hash of 128 bits.
 //
 // # Non-guarantees
 //
 //   - With -short walks end at a number of states: they find what they come by.
+//   - Time goes in steps of a second or more; all that happens, happens at such a moment. All times of
+//     Options are even, so that deadlines meet.
+//   - Messages need no time, but for those that are late. A message is called late only when nothing else
+//     keeps the clock from moving: until then it may come at any moment anyhow.
+//   - Of the questions of one kind from one member, a paused member finds the newest only when it goes on.
+//   - Sides that were cut for good never meet again: a cut does not heal after its verdict.
 //   - A member joins only a whole cluster, or what a verdict has left of one.
 //
 // # Assumptions

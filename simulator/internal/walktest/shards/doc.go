@@ -3,7 +3,7 @@
 // of which everything is allowed that the real one might do. It is to shards what package slots is to
 // singletons.
 //
-//	r, err := shards.Walk(ctx, options) // walktest.Default, with what may happen; or one of Normal or Thorough
+//	r := shards.Walk(ctx, options) // walktest.Default, with what may happen; or one of Normal or Thorough
 //	for _, v := range r.Broken { fmt.Println(v) }
 //
 // One or two shards are placed by the real allocator. The coordinator runs on the oldest member, as its
@@ -31,12 +31,6 @@
 //     nothing but refuse.
 //   - F: a host that has a shard does not give it away to a member that asks for it by an older order.
 //
-// # Guarantees
-//
-//   - Nothing reads a clock or a random source: the same options find the same.
-//   - A walk that is complete has tried every order of everything that its Options allow. Each state is
-//     visited once, by a hash of 128 bits.
-//
 // # What is left out, and why that is allowed
 //
 //   - Machines are compared by their AppendState, in which numbers of orders, questions and reports, and
@@ -53,13 +47,9 @@
 //
 // # Non-guarantees
 //
-//   - Time goes in steps of a second or more; pauses of the machines that are shorter (20 ms to 200 ms) take
-//     one step. All times of Options are even, so that deadlines meet.
-//   - Messages need no time, but for those that are late. A message is called late only when nothing else
-//     keeps the clock from moving: until then it may come at any moment anyhow.
+//   - Pauses of the machines that are shorter than a step (20 ms to 200 ms) take one step.
 //   - A member that leaves is gone only once nothing runs there.
-//   - Of the questions of one kind from one member, a paused member finds the newest only when it goes on.
-//   - Sides that were cut for good never meet again: a cut does not heal after its verdict. Nobody audits.
+//   - Nobody audits.
 //
 // # Assumptions
 //

@@ -2,7 +2,7 @@
 // machines in every member, and around them an abstract cluster of which everything is allowed that the real
 // one might do.
 //
-//	r, err := slots.Walk(ctx, options) // walktest.Default, with what may happen; or one of Normal or Thorough
+//	r := slots.Walk(ctx, options) // walktest.Default, with what may happen; or one of Normal or Thorough
 //	for _, v := range r.Broken { fmt.Println(v) }
 //
 // The machines ask, answer, start and stop. Around them members join and are armed, a cut divides them, the
@@ -25,22 +25,14 @@
 //
 // # Guarantees
 //
-//   - Nothing reads a clock or a random source: the same options find the same.
-//   - A walk that is complete has tried every order of everything that its Options allow. Each state is
-//     visited once, by a hash of 128 bits.
 //   - Machines are compared by handover.Machine.AppendState.
 //   - A manager that is opened again begins with a Floor beyond all tokens so far: for the wall clock of the
 //     real one.
 //
 // # Non-guarantees
 //
-//   - Time goes in steps of a second or more; all that happens, happens at such a moment. All times of
-//     Options are even, so that deadlines meet.
-//   - Messages need no time, but for those that are late. A message is called late only when nothing else
-//     keeps the clock from moving: until then it may come at any moment anyhow. The word that a run has
-//     started, which changes later tokens only, comes at once where nothing may be late.
-//   - Of the questions of one kind from one member, a paused member finds the newest only when it goes on.
-//   - Sides that were cut for good never meet again: a cut does not heal after its verdict.
+//   - The word that a run has started, which changes later tokens only, comes at once where nothing may be
+//     late.
 //
 // # Assumptions
 //
