@@ -328,3 +328,53 @@ func TestResting_IsHandedOverAtOnce(t *testing.T) {
 	require.Equal(t, handover.Running, a.asked(older, handover.Take, 1).Kind)
 	require.Equal(t, "page 7", string(a.asked(older, handover.HandOver, 2).State))
 }
+
+func TestConsent_NotBeforeARunHasEnded(t *testing.T) {
+	for _, lease := range []bool{false, true} {
+		a := newAlone(t, func(c *handover.Config) { c.UseLease = lease })
+		a.step(slot.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 1})
+		require.Equal(t, slot.Active, a.m.Phase())
+		require.Equal(t, handover.Running, a.asked(older, handover.Take, 1).Kind)
+		require.Equal(t, handover.Refuse, a.asked(younger, handover.Take, 1).Kind)
+		a.step(slot.Resign{}) // it stops
+		require.Equal(t, handover.Running, a.asked(older, handover.Take, 2).Kind)
+		require.Equal(t, handover.Running, a.asked(younger, handover.Take, 2).Kind)
+		require.Empty(t, a.asked(younger, handover.HandOver, 3).Kind, "answered once the run has ended")
+		a.step(slot.RunEnded{Run: 1})
+		if lease {
+			require.Equal(t, handover.Running, a.asked(older, handover.Take, 3).Kind, "the lease is not given back yet")
+			a.step(slot.LeaseReleased{Attempt: 1})
+		}
+		require.Equal(t, handover.Clear, a.asked(older, handover.Take, 4).Kind)
+	}
+}
+
+func TestMargin_AnUnreachableMemberIsWaitedForUntilAVerdict(t *testing.T) {
+	for _, lease := range []bool{false, true} {
+		far := younger
+		far.Unreachable = true
+		a := newAlone(t, func(c *handover.Config) { c.UseLease = lease }, far)
+		for range 100 {
+			a.now += time.Second
+			a.see(far)
+			require.Equal(t, slot.Taking, a.m.Phase(), "it may run the slot")
+		}
+		far.Down = true
+		a.see(far)
+		a.now += 20 * time.Second
+		a.see(far)
+		require.NotEqual(t, slot.Taking, a.m.Phase())
+	}
+}
+
+func TestResign_NobodyAsksForTheSlot(t *testing.T) {
+	a := newAlone(t, nil)
+	a.see(younger)
+	a.step(slot.Resign{Patience: 2 * time.Second})
+	require.Equal(t, slot.Active, a.m.Phase())
+	a.now = 2 * time.Second
+	a.see(younger)
+	require.Equal(t, slot.CauseResigned, only[slot.Stop](a.got)[0].Cause)
+	a.step(slot.RunEnded{Run: 1})
+	require.True(t, a.m.Finished())
+}

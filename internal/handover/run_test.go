@@ -203,3 +203,19 @@ func TestToken_OfALaterLifeIsLarger(t *testing.T) {
 		require.Less(t, handover.FloorAt(time.Date(2093, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), bits), uint64(1)<<bits)
 	}
 }
+
+func TestLease_TokenThatDoesNotGrowStartsNothing(t *testing.T) {
+	for _, token := range []uint64{0, 3, 4, math.MaxInt64 + 1} {
+		a := newAlone(t, useLease)
+		a.step(slot.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 4})
+		a.step(slot.LeaseLost{Attempt: 1})
+		a.step(slot.RunEnded{Run: 1})
+		a.step(slot.LeaseReleased{Attempt: 1})
+		a.step(slot.LeaseAnswer{Attempt: 2, Outcome: sbr.Granted, Token: token})
+		require.Empty(t, only[slot.Start](a.got), "token %d", token)
+		require.Len(t, only[slot.ReleaseLease](a.got), 1)
+		a.now += 5 * time.Second
+		a.see()
+		require.Len(t, only[slot.AcquireLease](a.got), 1, "it is asked for again")
+	}
+}
