@@ -2,8 +2,8 @@ package agentrpc_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"io"
 	"net"
 	"testing"
 	"time"
@@ -152,28 +152,54 @@ func TestClose_WhileTheAgentIsStopped(t *testing.T) {
 	agents[0].Continue()
 }
 
+// An agent that does not answer is waited for, and said to be what was seen of it, once.
 func TestOpen_WaitsForTheAgent(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	other := newImpostor(t, streamed()).speaks("HTTP/1.1 400 Bad Request\r\n\r\n")
-	for name, addr := range map[string]string{
-		"nobody listens": "127.0.0.1:1", "takes connections and says nothing": l.Addr().String(), "speaks something else": other,
+	hangUp := func(l net.Listener) {
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			_ = c.Close()
+		}
+	}
+	speak := func(l net.Listener) {
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			_, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
+		}
+	}
+	for name, tc := range map[string]struct {
+		serve func(net.Listener)
+		want  error
+		text  string
+	}{
+		"nobody listens": {func(l net.Listener) { _ = l.Close() }, downing.ErrAgentRefused,
+			"connection refused (does it run, with this rpc_addr?)"},
+		"it is frozen": {func(net.Listener) {}, downing.ErrAgentTimeout,
+			"time-out: it accepts the connection and does not answer"},
+		"it hangs up":              {hangUp, downing.ErrAgentClosed, ""},
+		"it speaks something else": {speak, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, log := options(t, addr), new(logtest.Log)
-			o.Timeout, o.Logger = 50*time.Millisecond, log.Logger()
+			t.Parallel()
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = l.Close() })
+			go tc.serve(l)
+			addr, log := l.Addr().String(), new(logtest.Log)
+			o := options(t, addr)
+			o.Timeout, o.Logger = 200*time.Millisecond, log.Logger()
 			a, err := agentrpc.New(o)
 			require.NoError(t, err)
-			defer a.Close()
-			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			t.Cleanup(a.Close)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 			defer cancel()
 			_, err = a.Open(ctx, downing.AgentEvents{})
 			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.NotErrorIs(t, err, downing.ErrAgentAuth)
 			require.ErrorContains(t, err, addr)
-			require.False(t, errors.Is(err, downing.ErrAgentAuth))
 			require.NotContains(t, err.Error(), "\n")
 			require.Len(t, log.With("waiting for the Serf agent"), 1, "said again when the error is another one: %s", log)
+			if _, _, silence := a.Members(); tc.want != nil {
+				require.ErrorIs(t, silence, tc.want)
+				require.ErrorContains(t, silence, tc.text)
+			}
 		})
 	}
 }
@@ -196,14 +222,6 @@ func TestWay_SlowIsCurrent(t *testing.T) {
 	p.slow(100 * time.Millisecond)
 	require.NoError(t, s.Tag(bounded(t), map[string]string{"a": "b"}, nil))
 	require.Never(t, func() bool { return !s.current() }, 2*time.Second, time.Millisecond)
-}
-
-func TestWay_StalledIsNotCurrent(t *testing.T) {
-	p, _, s := viaProxy(t)
-	p.hold()
-	require.Eventually(t, func() bool { return !s.current() }, noticed, time.Millisecond)
-	p.release()
-	eventually(t, "it answers", s.current)
 }
 
 // Wherever the agent's words are cut, the sidecar connects again and goes on.
@@ -290,36 +308,4 @@ func TestLeave_EndsTheAgent(t *testing.T) {
 		eventually(t, "it is noticed", func() bool { return !s[1].current() })
 		s[0].sees(t, map[string]string{"n1": "alive", "n2": "left"})
 	})
-}
-
-func TestJoin(t *testing.T) {
-	serftest.EachFlavour(t, func(t *testing.T, f serftest.Flavour) {
-		n1 := serftest.Start(t, serftest.Options{Flavour: f, Node: "n1", Profile: "local"})
-		n2 := serftest.Start(t, serftest.Options{Flavour: f, Node: "n2", Profile: "local"})
-		s := open(t, options(t, n1.RPC()))
-		require.NoError(t, s.Join(bounded(t), "n2", n2.Bind()))
-		s.sees(t, map[string]string{"n1": "alive", "n2": "alive"})
-	})
-}
-
-// Nobody reads the answers: nothing waits for that.
-func TestQuery_NobodyReads(t *testing.T) {
-	_, s := cluster(t, serftest.Module, 2)
-	s[1].mu.Lock()
-	s[1].answer = "answer"
-	s[1].mu.Unlock()
-	var last <-chan struct{}
-	for range 50 {
-		answers, err := s[0].Query(wire.MessageQuery, []byte("x"), 200*time.Millisecond)
-		require.NoError(t, err)
-		done := make(chan struct{})
-		last = done
-		go func() {
-			defer close(done)
-			for range answers {
-			}
-		}()
-	}
-	<-last
-	require.True(t, s[0].current())
 }

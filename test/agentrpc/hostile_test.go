@@ -3,10 +3,8 @@ package agentrpc_test
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"fmt"
 	"net"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -14,42 +12,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/serf/client"
+	"github.com/hashicorp/go-msgpack/v2/codec"
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/downing/agentrpc"
 	"github.com/serf-sbr/serf-sbr/downing/wire"
-	"github.com/serf-sbr/serf-sbr/test/serftest"
 )
 
-// field is one entry of a packed map; its value is packed already.
-type field struct {
-	name  string
-	value []byte
-}
+type object map[string]any
 
-func packMap(fields ...field) []byte {
-	b := []byte{0x80 | byte(len(fields))}
-	for _, f := range fields {
-		b = append(append(b, packText(f.name)...), f.value...)
-	}
+// pack encodes what an agent says.
+func pack(v any) (b []byte) {
+	codec.NewEncoderBytes(&b, new(codec.MsgpackHandle)).MustEncode(v)
 	return b
 }
 
-func packText(s string) []byte {
-	return append(binary.BigEndian.AppendUint16([]byte{0xda}, uint16(len(s))), s...)
-}
-
-func packNumber(n uint64) []byte { return binary.BigEndian.AppendUint64([]byte{0xcf}, n) }
-
-func packList(entries ...[]byte) []byte {
-	return append(binary.BigEndian.AppendUint16([]byte{0xdc}, uint16(len(entries))), bytes.Join(entries, nil)...)
-}
-
-func packHeader(seq uint64) []byte {
-	return packMap(field{"Seq", packNumber(seq)}, field{"Error", packText("")})
-}
+func packHeader(seq uint64) []byte { return pack(object{"Seq": seq, "Error": ""}) }
 
 // impostor speaks the protocol of an agent as far as needed, and then says what a test wants.
 type impostor struct {
@@ -58,7 +37,6 @@ type impostor struct {
 
 	mu      sync.Mutex
 	members []byte        // what follows the header of an answer to members
-	says    string        // what it says to everything, if not empty
 	stream  func() []byte // what follows the opening of the resolver's stream
 	talk    func() []byte // what follows the opening of the other one; may be nil
 	conns   []net.Conn
@@ -68,24 +46,21 @@ type impostor struct {
 	hangsUp   bool // at a leave
 }
 
-func packMember(name, status string) []byte {
-	return packMap(field{"Name", packText(name)}, field{"Addr", packText("\x7f\x00\x00\x01")}, field{"Port", packNumber(1)}, field{"Status", packText(status)})
+func member(name string) object {
+	return object{"Name": name, "Addr": "\x7f\x00\x00\x01", "Port": 1, "Status": "alive"}
 }
 
-// restart makes it an agent that lists other members, and ends its connections.
-func (i *impostor) restart(members ...[]byte) {
+// lists makes it list these members.
+func (i *impostor) lists(members ...object) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.members = packMap(field{"Members", packList(members...)})
-	for _, c := range i.conns {
-		_ = c.Close()
-	}
+	i.members = pack(object{"Members": members})
 }
 
 func newImpostor(tb testing.TB, stream func() []byte) *impostor {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(tb, err)
-	i := &impostor{listen: l, stream: stream, members: packMap(field{"Members", packList(packMember("n1", "alive"))})}
+	i := &impostor{listen: l, stream: stream, members: pack(object{"Members": []object{member("n1")}})}
 	i.work.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -110,14 +85,6 @@ func newImpostor(tb testing.TB, stream func() []byte) *impostor {
 	return i
 }
 
-// speaks makes it another kind of server, and returns its address.
-func (i *impostor) speaks(text string) (addr string) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	i.says = text
-	return i.listen.Addr().String()
-}
-
 // serve answers requests. The client waits for each answer, so one read is one request.
 func (i *impostor) serve(c net.Conn) {
 	defer c.Close()
@@ -131,10 +98,8 @@ func (i *impostor) serve(c net.Conn) {
 		request := b[:n]
 		i.mu.Lock()
 		switch {
-		case i.says != "":
-			answer = []byte(i.says)
 		case bytes.Contains(request, []byte("stats")):
-			answer = append(answer, packMap(field{"agent", packMap(field{"name", packText("n1")})})...)
+			answer = append(answer, pack(object{"agent": object{"name": "n1"}})...)
 		case bytes.Contains(request, []byte("members")):
 			answer = append(answer, i.members...)
 			if i.onMembers != nil {
@@ -179,7 +144,7 @@ func streamed(records ...[]byte) func() []byte {
 }
 
 func packQuery(id uint64, name, payload string) []byte {
-	return packMap(field{"Event", packText("query")}, field{"ID", packNumber(id)}, field{"Name", packText(name)}, field{"Payload", packText(payload)})
+	return pack(object{"Event": "query", "ID": id, "Name": name, "Payload": payload})
 }
 
 // An agent that hangs up instead of an answer has left and ended; a silent agent may still be there.
@@ -199,42 +164,26 @@ func TestLeave_HangingUpIsTheEnd(t *testing.T) {
 func TestMembers_WithoutItsOwnNode(t *testing.T) {
 	i := newImpostor(t, streamed())
 	s := open(t, quietOptions(i.listen.Addr().String()))
-	i.mu.Lock()
-	i.members = packMap(field{"Members", packList(packMember("n2", "alive"))})
-	i.mu.Unlock()
+	i.lists(member("n2"))
 	eventually(t, "it is not current", func() bool { return !s.current() })
-	i.restart(packMember("n1", "alive"))
+	i.lists(member("n1"))
 	eventually(t, "it is", s.current)
 }
 
 // Records that make no sense are passed over, and what follows them is heard.
 func TestStream_RecordsOfAnyKind(t *testing.T) {
 	i := newImpostor(t, streamed(
-		packMap(),
-		packMap(field{"Event", packNumber(7)}),
-		packMap(field{"Event", packText("query")}, field{"ID", packText("x")}),
-		packMap(field{"Event", packText("query")}, field{"ID", packNumber(1)}, field{"Name", packList()}, field{"Payload", packMap()}),
-		packMap(field{"Event", packText("member-join")}, field{"Members", packNumber(3)}),
-		packMap(field{"\xff\xfe", []byte{0xc0}}),
+		pack(object{}),
+		pack(object{"Event": 7}),
+		pack(object{"Event": "query", "ID": "x"}),
+		pack(object{"Event": "query", "ID": 1, "Name": []any{}, "Payload": object{}}),
+		pack(object{"Event": "member-join", "Members": 3}),
+		pack(object{"\xff\xfe": nil}),
 		packQuery(1, wire.MessageQuery, "heard"),
 	))
 	s := open(t, quietOptions(i.listen.Addr().String()))
 	eventually(t, "the record after them is heard", func() bool { return s.heard(wire.MessageQuery + " heard") })
 	require.True(t, s.current())
-}
-
-// Members that a restarted agent has forgotten are failed until it lists them again, unless they had left.
-func TestRestart_TheForgottenAreFailed(t *testing.T) {
-	i := newImpostor(t, streamed())
-	i.restart(packMember("n1", "alive"), packMember("n2", "alive"), packMember("n3", "failed"), packMember("n4", "left"))
-	s := open(t, quietOptions(i.listen.Addr().String()))
-	s.sees(t, map[string]string{"n1": "alive", "n2": "alive", "n3": "failed", "n4": "left"})
-	i.restart(packMember("n1", "alive"))
-	s.sees(t, map[string]string{"n1": "alive", "n2": "failed", "n3": "failed"})
-	i.mu.Lock()
-	i.members = packMap(field{"Members", packList(packMember("n1", "alive"), packMember("n2", "alive"))})
-	i.mu.Unlock()
-	s.sees(t, map[string]string{"n1": "alive", "n2": "alive", "n3": "failed"})
 }
 
 // More than the sidecar takes in a second: what is too much is dropped, and members stay current.
@@ -280,51 +229,21 @@ func TestMembers_AnswerWithoutAnEnd(t *testing.T) {
 	s := open(t, quietOptions(i.listen.Addr().String()))
 	endless := append([]byte{0xdb, 0x7f, 0xff, 0xff, 0xff}, bytes.Repeat([]byte{'x'}, 96<<20)...)
 	i.mu.Lock()
-	i.members = packMap(field{"Members", packList(packMap(field{"Name", endless}))})
+	i.members = slices.Concat([]byte{0x81}, pack("Members"), []byte{0x91, 0x81}, pack("Name"), endless)
 	i.mu.Unlock()
 	eventually(t, "it is cut off", func() bool { return i.refused.Load() > 0 })
 	eventually(t, "it is not current", func() bool { return !s.current() })
 	require.Less(t, i.refused.Load(), int64(48<<20), "the bound, and what the sockets hold")
 }
 
-// What it costs to read the members of a cluster of 100, which happens twice a second.
-func BenchmarkMembers100(b *testing.B) {
-	i := newImpostor(b, streamed())
-	var list [][]byte
-	for n := range 100 {
-		list = append(list, packMap(field{"Name", packText(fmt.Sprintf("n%d", n+1))}, field{"Addr", packText("\x7f\x00\x00\x01")}, field{"Port", packNumber(7946)},
-			field{"Status", packText("alive")}, field{"Tags", packMap(field{"sbr_uid", packText("abcdefgh")}, field{"sbr_born", packText("lkjhgfds")},
-				field{"sbr_seen", packText("1a")}, field{"sbr_cfg", packText("0123456789ab")}, field{"sbr_udp", packText("64r")}, field{"role", packText("web")})}))
-	}
-	i.members = packMap(field{"Members", packList(list...)})
-	read := make(chan struct{}, 1)
-	o := quietOptions(i.listen.Addr().String())
-	o.Interval = time.Nanosecond
-	a, err := agentrpc.New(o)
-	require.NoError(b, err)
-	defer a.Close()
-	i.onMembers = func() {
-		select {
-		case read <- struct{}{}:
-		default:
-		}
-	}
-	_, err = a.Open(b.Context(), downing.AgentEvents{})
-	require.NoError(b, err)
-	b.ReportAllocs()
-	for b.Loop() {
-		<-read
-	}
-}
-
 // The bound is for one answer and not for all together.
 func TestMembers_ManyAnswersAreNoFlood(t *testing.T) {
 	i := newImpostor(t, streamed())
-	list := [][]byte{packMember("n1", "alive")}
+	list := []object{member("n1")}
 	for n := range 5000 {
-		list = append(list, packMap(field{"Name", packText(fmt.Sprintf("m%d", n))}, field{"Status", packText("alive")}, field{"Tags", packMap(field{"pad", packText(strings.Repeat("x", 300))})}))
+		list = append(list, object{"Name": fmt.Sprint("m", n), "Status": "alive", "Tags": object{"pad": strings.Repeat("x", 300)}})
 	}
-	i.members = packMap(field{"Members", packList(list...)})
+	i.lists(list...)
 	var read atomic.Int64
 	i.onMembers = func() { read.Add(1) }
 	s := open(t, quietOptions(i.listen.Addr().String()))
@@ -346,8 +265,8 @@ func TestTag_IsReadBack(t *testing.T) {
 // Whatever an agent streams, the sidecar neither panics nor hangs, and ends.
 func FuzzStream(f *testing.F) {
 	f.Add(packQuery(1, wire.MessageQuery, "x"))
-	f.Add(packMap(field{"Event", packText("member-join")}))
-	f.Add(append([]byte{0x81}, append(packList(), 0xc0)...)) // a list as the key of a map
+	f.Add(pack(object{"Event": "member-join"}))
+	f.Add([]byte{0x81, 0x90, 0xc0}) // a list as the key of a map
 	f.Add([]byte{0xdf, 0xff, 0xff, 0xff, 0xff})
 	f.Add([]byte{0x81, 0xa5, 'E', 'v', 'e', 'n', 't', 0x81, 0x90, 0xc0})
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -355,29 +274,4 @@ func FuzzStream(f *testing.F) {
 		s := open(t, quietOptions(i.listen.Addr().String()))
 		s.Close()
 	})
-}
-
-// Junk from other members, at the rate of a real agent: what is not the resolvers' stays with the agent, and
-// the rest neither grows memory nor delays the members.
-func TestFlood_RealAgent(t *testing.T) {
-	agents, s := cluster(t, serftest.Module, 2)
-	c, err := agents[1].Dial()
-	require.NoError(t, err)
-	defer c.Close()
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	junk := bytes.Repeat([]byte("j"), 100)
-	for range 2000 {
-		require.NoError(t, c.UserEvent("junk", junk, false))
-		require.NoError(t, c.Query(&client.QueryParam{Name: wire.MessageQuery, Payload: junk, Timeout: 10 * time.Millisecond}))
-		require.True(t, s[0].current())
-	}
-	eventually(t, "some was heard", func() bool { return s[0].heard(wire.MessageQuery + " " + string(junk)) })
-	s[0].mu.Lock()
-	s[0].queries = nil
-	s[0].mu.Unlock()
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	require.Less(t, int64(after.HeapAlloc)-int64(before.HeapAlloc), int64(16<<20))
 }

@@ -19,8 +19,7 @@ type proxy struct {
 	mu    sync.Mutex
 	conns []net.Conn // from the sidecar, in the order in which they came
 	delay time.Duration
-	stall chan struct{} // open while nothing passes to the sidecar
-	left  int           // bytes until every connection is cut; negative: none is
+	left  int // bytes until every connection is cut; negative: none is
 }
 
 func newProxy(t *testing.T, target string) *proxy {
@@ -30,7 +29,6 @@ func newProxy(t *testing.T, target string) *proxy {
 	p.work.Go(p.accept)
 	t.Cleanup(func() {
 		_ = l.Close()
-		p.release()
 		p.cut()
 		p.work.Wait()
 	})
@@ -80,7 +78,7 @@ func (p *proxy) copy(to, from net.Conn, bad bool) {
 // that.
 func (p *proxy) worsen(n int) (int, error) {
 	p.mu.Lock()
-	stall, delay := p.stall, p.delay
+	delay := p.delay
 	if p.left >= 0 {
 		n, p.left = min(n, p.left), p.left-min(n, p.left)
 		if p.left == 0 {
@@ -90,9 +88,6 @@ func (p *proxy) worsen(n int) (int, error) {
 		}
 	}
 	p.mu.Unlock()
-	if stall != nil {
-		<-stall
-	}
 	time.Sleep(delay) // a slow way is what is tested
 	return n, nil
 }
@@ -125,20 +120,4 @@ func (p *proxy) slow(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.delay = d
-}
-
-// hold lets nothing pass to the sidecar any more, until release.
-func (p *proxy) hold() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.stall = make(chan struct{})
-}
-
-func (p *proxy) release() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.stall != nil {
-		close(p.stall)
-		p.stall = nil
-	}
 }
