@@ -138,6 +138,15 @@ func (r *running) ends() (int, error) {
 	return r.status, r.err
 }
 
+// leaves has it leave, in peace.
+func (r *running) leaves() {
+	r.t.Helper()
+	r.leave()
+	status, err := r.ends()
+	require.NoError(r.t, err)
+	require.Zero(r.t, status)
+}
+
 // own is the configuration of a node of its own.
 func own(name string, join *running, more string) string {
 	peers := ""
