@@ -60,7 +60,7 @@ func (j Jar) Ensure(ctx context.Context, out io.Writer) (string, error) {
 
 // fetch asks the client, which knows where archives are.
 func (j Jar) fetch(ctx context.Context, dir string) (archive []byte, err error) {
-	err = run(exec.CommandContext(ctx, "mvn", "--batch-mode", "--quiet",
+	err = Run(exec.CommandContext(ctx, "mvn", "--batch-mode", "--quiet",
 		"org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy", "-Dartifact="+j.artifact,
 		"-DoutputDirectory="+dir))
 	if err != nil {
@@ -94,18 +94,18 @@ func (j Jar) unpack(ctx context.Context, archive []byte, dir string) error {
 		defer func() { _ = packed.Close() }() // it was only read
 		tar := exec.CommandContext(ctx, "tar", "--extract", "--xz", "--no-same-owner", "--directory", dir)
 		tar.Stdin = packed
-		return run(tar)
+		return Run(tar)
 	}
 	return fmt.Errorf("buildcache: %s has no %s in it", j.artifact, j.inner)
 }
 
-// run runs a command to its end; the error has its last line.
-func run(cmd *exec.Cmd) error {
+// Run runs a command to its end; the error has its last line.
+func Run(cmd *exec.Cmd) error {
 	cmd.WaitDelay = 5 * time.Second
 	said, err := cmd.CombinedOutput()
 	if err == nil {
 		return nil
 	}
 	lines := strings.Split(string(bytes.TrimSpace(said)), "\n")
-	return fmt.Errorf("buildcache: %s: %w: %s", cmd.Args[0], err, lines[len(lines)-1])
+	return fmt.Errorf("%s: %w: %s", strings.Join(cmd.Args, " "), err, lines[len(lines)-1])
 }

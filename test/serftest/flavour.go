@@ -1,7 +1,6 @@
 package serftest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/serf-sbr/serf-sbr/test/buildcache"
@@ -62,32 +60,22 @@ func fetchDebian(ctx context.Context, dir string) error {
 			return ErrNoApt
 		}
 	}
-	if err := run(ctx, dir, "apt-get", "download", "serf"); err != nil {
+	download := exec.CommandContext(ctx, "apt-get", "download", "serf")
+	download.Dir = dir
+	if err := buildcache.Run(download); err != nil {
 		return fmt.Errorf("serftest: %w; run apt-get update first", err)
 	}
 	packages, err := filepath.Glob(filepath.Join(dir, "serf_*.deb"))
 	if err != nil || len(packages) != 1 {
 		return fmt.Errorf("serftest: apt-get download serf: %d packages fetched, one expected", len(packages))
 	}
-	if err := run(ctx, dir, "dpkg-deb", "-x", packages[0], "."); err != nil {
+	if err := buildcache.Run(exec.CommandContext(ctx, "dpkg-deb", "-x", packages[0], dir)); err != nil {
 		return fmt.Errorf("serftest: %w", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, debianProgram)); err != nil {
 		return fmt.Errorf("serftest: Debian's package serf: %w", err)
 	}
 	return nil
-}
-
-// run runs a command in a folder; the error has the last line of what it said.
-func run(ctx context.Context, dir, program string, args ...string) error {
-	cmd := exec.CommandContext(ctx, program, args...)
-	cmd.Dir = dir
-	said, err := cmd.CombinedOutput()
-	if err == nil {
-		return nil
-	}
-	lines := strings.Split(string(bytes.TrimSpace(said)), "\n")
-	return fmt.Errorf("%s %s: %w: %s", program, strings.Join(args, " "), err, lines[len(lines)-1])
 }
 
 // EachFlavour runs a test with each flavour, as far as the machine has it; with -short with none.

@@ -3,7 +3,6 @@ package serftest
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -14,12 +13,9 @@ import (
 // on loopback.
 type Options struct {
 	Flavour Flavour
-	// Progress is where a build reports; nil: standard error.
-	Progress io.Writer
 	// Node is the name in the cluster; empty: "agent".
 	Node string
-	// Bind is where it gossips and RPC where it takes commands, host:port. Start chooses free ports of
-	// loopback for what is empty.
+	// Bind is where it gossips and RPC where it takes commands, host:port. Start chooses ports of loopback.
 	Bind, RPC string
 	// Join are members to join; none that answers ends the agent.
 	Join []string
@@ -30,12 +26,6 @@ type Options struct {
 	Tags             map[string]string
 	// Profile is lan, wan or local; empty: lan.
 	Profile string
-	// Snapshot is the path of the snapshot file; empty: none. Rejoin lets it rejoin from there even if it had
-	// left.
-	Snapshot string
-	Rejoin   bool
-	// Args are further arguments.
-	Args []string
 }
 
 // CommandLine returns the arguments of `serf` that start such an agent. What has no flag is written into a
@@ -61,27 +51,16 @@ func (o Options) CommandLine(dir string) ([]string, error) {
 		add("tag", name+"="+o.Tags[name])
 	}
 	add("profile", o.Profile)
-	add("snapshot", o.Snapshot)
-	if o.Rejoin {
-		args = append(args, "-rejoin")
-	}
 	if o.RPCAuth != "" {
 		path := filepath.Join(dir, o.Node+"-rpc-auth.json")
-		if err := writeJSON(path, map[string]string{"rpc_auth": o.RPCAuth}); err != nil {
-			return nil, err
+		content, err := json.Marshal(map[string]string{"rpc_auth": o.RPCAuth})
+		if err == nil {
+			err = os.WriteFile(path, content, 0o600)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("serftest: %w", err)
 		}
 		add("config-file", path)
 	}
-	return append(args, o.Args...), nil
-}
-
-func writeJSON(path string, content any) error {
-	raw, err := json.Marshal(content)
-	if err != nil {
-		return fmt.Errorf("serftest: %w", err)
-	}
-	if err := os.WriteFile(path, raw, 0o600); err != nil {
-		return fmt.Errorf("serftest: %w", err)
-	}
-	return nil
+	return args, nil
 }
