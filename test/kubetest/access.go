@@ -31,6 +31,11 @@ func (c *Cluster) Do(ctx context.Context, method, path string, body any) (int, [
 	return code, answer, nil
 }
 
+// Send is Do for a body of any type. It returns the body of the answer beside it.
+func (c *Cluster) Send(ctx context.Context, method, path, contentType string, body []byte) (*http.Response, []byte, error) {
+	return c.admin.send(ctx, method, path, contentType, body)
+}
+
 // CreateNamespace creates a namespace. A namespace that is there already is fine.
 func (c *Cluster) CreateNamespace(ctx context.Context, name string) error {
 	if _, err := c.admin.create(ctx, coreAPI, object{"metadata": object{"name": name}}); err != nil {
@@ -39,34 +44,33 @@ func (c *Cluster) CreateNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// LeastPrivilegeKubeconfig returns the path of a kubeconfig of a service account that may do with the one
-// named lease what the documentation asks for (get, watch, update, patch, and create by PUT), and nothing
-// else. It creates the namespace, the account and the role as needed, not the lease. All callers with the
-// same names share the account, as the members of one deployment do. When it returns, the rights are in
-// force.
-func (c *Cluster) LeastPrivilegeKubeconfig(ctx context.Context, namespace, lease string) (string, error) {
-	if err := c.CreateNamespace(ctx, namespace); err != nil {
-		return "", err
+// AccountKubeconfig returns the path of a kubeconfig of a service account, with namespace as its namespace.
+// It creates both as needed. It gives no rights: the caller makes the Role and the RoleBinding, and waits
+// until they are in force.
+func (c *Cluster) AccountKubeconfig(ctx context.Context, namespace, account string) (string, error) {
+	path := coreAPI + "/" + namespace + "/serviceaccounts"
+	err := c.CreateNamespace(ctx, namespace)
+	if err == nil {
+		_, err = c.admin.create(ctx, path, object{"metadata": object{"name": account}})
 	}
-	user, err := c.leastPrivilege(ctx, namespace, lease)
+	user := c.admin.access
+	user.namespace = namespace
+	if err == nil {
+		user.token, err = c.issueToken(ctx, namespace, account)
+	}
 	if err != nil {
-		return "", fmt.Errorf("kubetest: rights on lease %s/%s: %w", namespace, lease, err)
+		return "", fmt.Errorf("kubetest: service account %s/%s: %w", namespace, account, err)
 	}
 	return user.write(c.dir.path)
 }
 
-func (c *Cluster) leastPrivilege(ctx context.Context, namespace, lease string) (access, error) {
-	name := namedPrefix + lease
-	if err := c.createAccount(ctx, namespace, name, lease); err != nil {
-		return access{}, err
-	}
-	token, err := c.issueToken(ctx, namespace, name)
+// LeastPrivilegeKubeconfig returns the path of the kubeconfig of LeastPrivilegeAccount.
+func (c *Cluster) LeastPrivilegeKubeconfig(ctx context.Context, namespace, lease string) (string, error) {
+	a, err := c.LeastPrivilegeAccount(ctx, namespace, lease)
 	if err != nil {
-		return access{}, err
+		return "", err
 	}
-	user := c.admin.access
-	user.namespace, user.token = namespace, token
-	return user, c.awaitRights(ctx, user, lease)
+	return a.Kubeconfig(), nil
 }
 
 func (c *Cluster) createAccount(ctx context.Context, namespace, name, lease string) error {
@@ -116,15 +120,10 @@ func (c *Cluster) issueToken(ctx context.Context, namespace, account string) (st
 	return issued.Status.Token, nil
 }
 
-// awaitRights waits until the API server's own watch has brought it the new role.
-func (c *Cluster) awaitRights(ctx context.Context, user access, lease string) error {
-	ctx, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	return c.awaitAnswer(ctx, user, lease, http.StatusOK, http.StatusNotFound)
-}
-
 // awaitAnswer waits until a read of the lease is answered with one of these codes.
 func (c *Cluster) awaitAnswer(ctx context.Context, user access, lease string, codes ...int) error {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
 	probe, err := newClient(user, c.place.Dial)
 	if err != nil {
 		return err

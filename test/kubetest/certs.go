@@ -56,14 +56,6 @@ func newIdentity(name, address string) (identity, error) {
 	}, nil
 }
 
-func (i identity) serverTLS() (*tls.Config, error) {
-	pair, err := tls.X509KeyPair(i.certPEM, i.keyPEM)
-	if err != nil {
-		return nil, fmt.Errorf("kubetest: certificate: %w", err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
-}
-
 // clientTLS trusts one authority and nothing else.
 func clientTLS(authorityPEM []byte) (*tls.Config, error) {
 	pool := x509.NewCertPool()

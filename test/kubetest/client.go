@@ -31,38 +31,45 @@ func newClient(a access, dial func(ctx context.Context, network, address string)
 func (c *client) close() { c.http.CloseIdleConnections() }
 
 func (c *client) do(ctx context.Context, method, path string, body any) (int, []byte, error) {
-	request, err := c.request(ctx, method, path, body)
+	var content []byte
+	if body != nil {
+		var err error
+		if content, err = json.Marshal(body); err != nil {
+			return 0, nil, fmt.Errorf("%s %s: %w", method, path, err)
+		}
+	}
+	response, answer, err := c.send(ctx, method, path, contentType(method), content)
 	if err != nil {
 		return 0, nil, err
-	}
-	response, err := c.http.Do(request)
-	if err != nil {
-		return 0, nil, err
-	}
-	defer response.Body.Close()
-	answer, err := io.ReadAll(response.Body)
-	if err != nil {
-		return 0, nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
 	return response.StatusCode, answer, nil
 }
 
-func (c *client) request(ctx context.Context, method, path string, body any) (*http.Request, error) {
-	content, err := json.Marshal(body)
+// send returns the answer, and what was in its body, which is closed.
+func (c *client) send(ctx context.Context, method, path, contentType string, body []byte) (*http.Response, []byte, error) {
+	request, err := c.request(ctx, method, path, contentType, body)
 	if err != nil {
-		return nil, fmt.Errorf("%s %s: %w", method, path, err)
+		return nil, nil, err
 	}
-	if body == nil {
-		content = nil
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, method, c.access.server+path, bytes.NewReader(content))
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s %s: %w", method, path, err)
+	}
+	return response, answer, nil
+}
+
+func (c *client) request(ctx context.Context, method, path, contentType string, body []byte) (*http.Request, error) {
+	request, err := http.NewRequestWithContext(ctx, method, c.access.server+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Authorization", "Bearer "+c.access.token)
-	if body != nil {
-		request.Header.Set("Content-Type", contentType(method))
-	}
+	request.Header.Set("Content-Type", contentType)
 	return request, nil
 }
 

@@ -87,29 +87,6 @@ func TestLeastPrivilege_OnlyTheNamedLease(t *testing.T) {
 	require.Equal(t, http.StatusForbidden, member.code(http.MethodGet, leases+"?watch=true", nil), "a watch must name its lease")
 }
 
-func TestLeastPrivilege_WatchByName(t *testing.T) {
-	cluster := kubetest.Shared(t)
-	const name = "payments-sbr"
-	namespace := cluster.Namespace(t)
-	kubeconfig, err := cluster.LeastPrivilegeKubeconfig(t.Context(), namespace, name)
-	require.NoError(t, err)
-	member := newUser(t, kubeconfig)
-	require.Equal(t, http.StatusCreated, member.code(http.MethodPut, leasesPath(namespace)+"/"+name, leaseBody(t, name, "a")))
-
-	response, err := member.send(t.Context(), http.MethodGet, leasesPath(namespace)+"?watch=true&fieldSelector=metadata.name%3D"+name, nil)
-	require.NoError(t, err)
-	defer response.Body.Close()
-	require.Equal(t, http.StatusOK, response.StatusCode)
-	require.Equal(t, 2, response.ProtoMajor)
-	var event struct {
-		Type   string
-		Object coordinationv1.Lease
-	}
-	require.NoError(t, json.NewDecoder(response.Body).Decode(&event))
-	require.Equal(t, "ADDED", event.Type)
-	require.Equal(t, "a", *event.Object.Spec.HolderIdentity)
-}
-
 func TestShared_IsOne(t *testing.T) {
 	require.Same(t, kubetest.Shared(t), kubetest.Shared(t))
 }

@@ -3,17 +3,19 @@ package kubetest
 import (
 	"context"
 	"crypto/tls"
-	"errors"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
 	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"path/filepath"
 	"sync"
+	"testing"
 )
 
 // VerbWatch is the verb of a GET that watches. The other verbs are the HTTP methods.
@@ -29,13 +31,10 @@ type Call struct {
 // arrive and injects faults. It speaks for itself below HTTP: while the API server is paused, the proxy still
 // answers HTTP/2 pings.
 type Proxy struct {
-	identity identity
 	source   access
-	url      string
 	path     string // of the kubeconfig
-	server   *http.Server
+	server   *httptest.Server
 	upstream *http.Transport
-	served   chan error
 	life     context.Context
 	end      context.CancelFunc
 
@@ -44,48 +43,31 @@ type Proxy struct {
 	hook   func(*http.Request) Fault
 }
 
-// NewProxy starts a proxy in front of the API server of a kubeconfig that this package made.
-func NewProxy(kubeconfig string) (*Proxy, error) {
-	source, err := readAccess(kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	id, err := newIdentity("proxy", "127.0.0.1")
-	if err != nil {
-		return nil, err
-	}
-	p := &Proxy{identity: id, source: source, counts: make(map[Call]int), served: make(chan error, 1)}
+// NewProxy starts a proxy in front of the API server of a kubeconfig that this package made. It ends with the
+// test.
+func NewProxy(tb testing.TB, kubeconfig string) *Proxy {
+	tb.Helper()
+	p := &Proxy{counts: make(map[Call]int)}
 	p.life, p.end = context.WithCancel(context.Background())
-	if err := p.listen(); err != nil {
-		p.end()
-		return nil, err
-	}
-	if p.path, err = p.KubeconfigFor(kubeconfig); err != nil {
-		return nil, errors.Join(err, p.Close())
-	}
-	return p, nil
-}
-
-func (p *Proxy) listen() error {
-	serving, err := p.identity.serverTLS()
-	if err != nil {
-		return err
+	var err error
+	if p.source, err = readAccess(kubeconfig); err != nil {
+		tb.Fatal(err)
 	}
 	handler, err := p.handler()
 	if err != nil {
-		return err
+		tb.Fatal(err)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return fmt.Errorf("kubetest: proxy: %w", err)
-	}
-	p.url = "https://" + listener.Addr().String()
-	remember := func(ctx context.Context, c net.Conn) context.Context {
+	p.server = httptest.NewUnstartedServer(handler)
+	p.server.EnableHTTP2, p.server.Config.ErrorLog = true, silent()
+	p.server.Config.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		return context.WithValue(ctx, connectionKey{}, c.(*tls.Conn).NetConn())
 	}
-	p.server = &http.Server{Handler: handler, TLSConfig: serving, ConnContext: remember, ErrorLog: silent()}
-	go func() { p.served <- p.server.ServeTLS(listener, "", "") }()
-	return nil
+	p.server.StartTLS()
+	tb.Cleanup(p.Close)
+	if p.path, err = p.KubeconfigFor(kubeconfig); err != nil {
+		tb.Fatal(err)
+	}
+	return p
 }
 
 func (p *Proxy) handler() (http.Handler, error) {
@@ -142,7 +124,8 @@ func (p *Proxy) KubeconfigFor(kubeconfig string) (string, error) {
 	if user.server != p.source.server {
 		return "", fmt.Errorf("kubetest: kubeconfig %s is for %s, the proxy for %s; make it a proxy of its own", kubeconfig, user.server, p.source.server)
 	}
-	user.server, user.authority = p.url, p.identity.certPEM
+	user.server = p.server.URL
+	user.authority = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})
 	return user.write(filepath.Dir(kubeconfig))
 }
 
@@ -162,19 +145,11 @@ func (p *Proxy) Counts() map[Call]int {
 }
 
 // Close ends the proxy and everything that is under way in it. The kubeconfigs stay until the cluster stops.
-func (p *Proxy) Close() error {
+func (p *Proxy) Close() {
 	p.end()
-	err := p.server.Close()
-	if served := <-p.served; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
-	}
-	// A second Close must find an answer too.
-	p.served <- http.ErrServerClosed
+	p.server.CloseClientConnections()
+	p.server.Close()
 	p.upstream.CloseIdleConnections()
-	if err != nil {
-		return fmt.Errorf("kubetest: proxy: %w", err)
-	}
-	return nil
 }
 
 func silent() *log.Logger { return log.New(io.Discard, "", 0) }

@@ -47,9 +47,7 @@ func newFakeServer(t *testing.T) *fakeServer {
 }
 
 func newTestProxy(t *testing.T, kubeconfig string) (*Proxy, *client) {
-	proxy, err := NewProxy(kubeconfig)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, proxy.Close()) })
+	proxy := NewProxy(t, kubeconfig)
 	a, err := readAccess(proxy.Kubeconfig())
 	require.NoError(t, err)
 	c, err := newClient(a, nil)
@@ -84,7 +82,7 @@ func TestProxy_CountsByVerbAndPath(t *testing.T) {
 func TestProxy_WatchStreamsOverHTTP2(t *testing.T) {
 	server := newFakeServer(t)
 	proxy, c := newTestProxy(t, server.file)
-	request, err := c.request(t.Context(), http.MethodGet, "/leases?watch=1", nil)
+	request, err := c.request(t.Context(), http.MethodGet, "/leases?watch=1", "", nil)
 	require.NoError(t, err)
 	// The fake sends headers and then nothing: this returns only if the proxy does not wait for a body.
 	response, err := c.http.Do(request)
@@ -121,7 +119,7 @@ func TestProxy_WhatBecomesOfAWrite(t *testing.T) {
 			server := newFakeServer(t)
 			proxy, client := newTestProxy(t, server.file)
 			proxy.SetFault(always(c.fault))
-			request, err := client.request(t.Context(), http.MethodPut, "/lease", object{"holder": "a"})
+			request, err := client.request(t.Context(), http.MethodPut, "/lease", "application/json", []byte(whole))
 			require.NoError(t, err)
 			began := time.Now()
 			response, err := client.http.Do(request)
@@ -186,7 +184,7 @@ func TestProxy_WriteCommittedAfterTheClientsError(t *testing.T) {
 
 // openWatch opens a watch and returns a channel that is closed when it ends.
 func openWatch(t *testing.T, c *client) <-chan struct{} {
-	request, err := c.request(t.Context(), http.MethodGet, "/leases?watch=1", nil)
+	request, err := c.request(t.Context(), http.MethodGet, "/leases?watch=1", "", nil)
 	require.NoError(t, err)
 	watch, err := c.http.Do(request)
 	require.NoError(t, err)
@@ -212,10 +210,6 @@ func TestProxy_Kubeconfigs(t *testing.T) {
 	proxy, _ := newTestProxy(t, server.file)
 	_, err := proxy.KubeconfigFor(other.file)
 	require.ErrorContains(t, err, "make it a proxy of its own")
-	_, err = NewProxy(t.TempDir() + "/absent")
-	require.ErrorContains(t, err, "kubetest: kubeconfig")
-	require.NoError(t, proxy.Close())
-	require.NoError(t, proxy.Close())
 }
 
 func putWithin(t *testing.T, c *client, d time.Duration) error {

@@ -48,9 +48,7 @@ type arena struct {
 
 func newArena(b *testing.B) *arena {
 	cluster := kubetest.Shared(b)
-	proxy, err := kubetest.NewProxy(cluster.AdminKubeconfig())
-	require.NoError(b, err)
-	b.Cleanup(func() { require.NoError(b, proxy.Close()) })
+	proxy := kubetest.NewProxy(b, cluster.AdminKubeconfig())
 	conf, err := clientcmd.BuildConfigFromFlags("", proxy.Kubeconfig())
 	require.NoError(b, err)
 	conf.QPS = -1
