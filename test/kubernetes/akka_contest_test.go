@@ -50,9 +50,7 @@ func newContest(t *testing.T, skew time.Duration, seed uint64) *contest {
 	c := &contest{mixedWorld: newMixedWorld(t, kubernetes.Akka), rng: rand.New(rand.NewPCG(seed, 0))}
 	c.judge = c.store(t)
 	for i := range 3 {
-		proxy, err := kubetest.NewProxy(c.kubeconfig)
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, proxy.Close()) })
+		proxy := kubetest.NewProxy(c.t, c.kubeconfig)
 		c.parties = append(c.parties, c.newLife(proxy))
 		n := c.akka(fmt.Sprintf("akka-%d", i))
 		n.clock = behind{c.clock, skew}

@@ -30,9 +30,7 @@ func TestConformance_CustomResource(t *testing.T) {
 func runConformance(t *testing.T, newWorld func(t *testing.T) realWorld) {
 	leasetest.Run(t, func(t *testing.T) leasetest.Harness {
 		w := newWorld(t)
-		proxy, err := kubetest.NewProxy(w.kubeconfig)
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, proxy.Close()) })
+		proxy := kubetest.NewProxy(t, w.kubeconfig)
 		w.kubeconfig = proxy.Kubeconfig()
 		var stores []*kubernetes.Store
 		return leasetest.Harness{

@@ -90,11 +90,8 @@ func historySeeds(t *testing.T) <-chan uint64 {
 
 // historyRun plays one run on a lease of its own, behind a proxy of its own.
 func historyRun(t *testing.T, cluster *kubetest.Cluster, namespace string, seed uint64) (map[string]int, error) {
-	proxy, err := kubetest.NewProxy(cluster.AdminKubeconfig())
-	if err != nil {
-		return nil, err
-	}
-	defer func() { require.NoError(t, proxy.Close()) }()
+	proxy := kubetest.NewProxy(t, cluster.AdminKubeconfig())
+	defer proxy.Close()
 	cfg := testConfig()
 	cfg.Kubeconfig, cfg.Namespace, cfg.Name = proxy.Kubeconfig(), namespace, fmt.Sprintf("history-%d", seed)
 	cfg.RequestTimeout = historySettings.OperationTimeout

@@ -40,9 +40,12 @@ func TestIdentity_Unknown(t *testing.T) {
 		"no uid": func(w http.ResponseWriter) {
 			kubefake.WriteJSON(w, 200, object{"kind": "Namespace", "metadata": object{}})
 		},
-		"no JSON":    func(w http.ResponseWriter) { _, _ = w.Write([]byte("<html>")) },
-		"an error":   func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) },
-		"no such":    func(w http.ResponseWriter) { kubefake.WriteJSON(w, 404, failureOf("namespaces")) },
+		"no JSON":  func(w http.ResponseWriter) { _, _ = w.Write([]byte("<html>")) },
+		"an error": func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) },
+		"no such": func(w http.ResponseWriter) {
+			code, failure := kubefake.Failure(404, "NotFound", "namespaces", "team-a", "not found")
+			kubefake.WriteJSON(w, code, failure)
+		},
 		"no answer":  func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
 		"not for us": func(w http.ResponseWriter) { w.WriteHeader(http.StatusUnauthorized) },
 	} {
@@ -55,9 +58,4 @@ func TestIdentity_Unknown(t *testing.T) {
 			require.Empty(t, id)
 		})
 	}
-}
-
-func failureOf(kind string) object {
-	_, answer := kubefake.Failure(404, "NotFound", kind, "team-a", "not found")
-	return answer
 }

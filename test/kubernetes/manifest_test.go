@@ -1,8 +1,6 @@
 package kubernetes_test
 
 import (
-	"encoding/json"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -10,8 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/lease"
@@ -35,39 +31,6 @@ func options(variant, namespace string) manifest.Options {
 	o.System, o.Namespace, o.ServiceAccount = "payments", namespace, "member"
 	variants[variant](&o)
 	return o
-}
-
-// kubectl does to a real API server what kubectl apply does, as administrator.
-type kubectl struct {
-	t      *testing.T
-	http   *http.Client
-	server string
-}
-
-func newKubectl(t *testing.T, cluster *kubetest.Cluster) kubectl {
-	c, err := clientcmd.BuildConfigFromFlags("", cluster.AdminKubeconfig())
-	require.NoError(t, err)
-	client, err := rest.HTTPClientFor(c)
-	require.NoError(t, err)
-	t.Cleanup(client.CloseIdleConnections)
-	return kubectl{t, client, c.Host}
-}
-
-func (k kubectl) send(method, path, contentType, body string) (int, map[string]any) {
-	k.t.Helper()
-	req, err := http.NewRequestWithContext(k.t.Context(), method, k.server+path, strings.NewReader(body))
-	require.NoError(k.t, err)
-	req.Header.Set("Content-Type", contentType)
-	resp, err := k.http.Do(req)
-	require.NoError(k.t, err)
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	require.NoError(k.t, err)
-	var out map[string]any
-	if json.Unmarshal(answer, &out) != nil {
-		out = map[string]any{"message": string(answer)}
-	}
-	return resp.StatusCode, out
 }
 
 type document struct {
@@ -97,32 +60,34 @@ func (d document) path() string {
 	return path + "/" + strings.ToLower(d.Kind) + "s/" + d.Metadata.Name
 }
 
-const strict = "?fieldValidation=Strict&fieldManager=kubectl&force=true"
-
-// apply sends a document as it was printed; the server refuses unknown fields. A kind that was defined just
-// now may take a moment.
-func (k kubectl) apply(d document, options string) {
-	k.t.Helper()
-	var code int
-	var answer map[string]any
-	require.Eventually(k.t, func() bool {
-		code, answer = k.send(http.MethodPatch, d.path()+strict+options, "application/apply-patch+yaml", d.text)
-		return code != http.StatusNotFound
-	}, waitFor, 50*time.Millisecond, "%s: %v", d.path(), &answer)
-	require.Contains(k.t, []int{200, 201}, code, "%s: %v", d.path(), answer["message"])
+// apply sends a document as it was printed, as kubectl apply does; the server refuses unknown fields. A kind
+// that was defined just now may take a moment.
+func (d document) apply(t *testing.T, cluster *kubetest.Cluster, options string) {
+	t.Helper()
+	const strict = "?fieldValidation=Strict&fieldManager=kubectl&force=true"
+	var resp *http.Response
+	var said []byte
+	require.Eventually(t, func() (there bool) {
+		var err error
+		resp, said, err = cluster.Send(t.Context(), http.MethodPatch, d.path()+strict+options, "application/apply-patch+yaml", []byte(d.text))
+		return err == nil && resp.StatusCode != http.StatusNotFound
+	}, waitFor, 50*time.Millisecond, "%s: %s", d.path(), &said)
+	require.Contains(t, []int{200, 201}, resp.StatusCode, "%s: %s", d.path(), said)
 }
 
-// upstream is the CustomResourceDefinition that comes with Akka and Pekko, in JSON: no defaults, no format.
-func (k kubectl) upstream(group string) {
-	k.t.Helper()
-	code, answer := k.send(http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "application/json", strings.ReplaceAll(`{
+// upstream is the CustomResourceDefinition that comes with Akka and Pekko: no defaults, no format.
+func upstream(t *testing.T, cluster *kubetest.Cluster, group string) {
+	t.Helper()
+	resp, said, err := cluster.Send(t.Context(), http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "application/json",
+		[]byte(strings.ReplaceAll(`{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "leases.GROUP"},
 		"spec": {"group": "GROUP", "scope": "Namespaced",
 			"names": {"kind": "Lease", "listKind": "LeaseList", "singular": "lease", "plural": "leases"},
 			"versions": [{"name": "v1", "storage": true, "served": true, "schema": {"openAPIV3Schema": {"type": "object", "properties": {
 				"spec": {"type": "object", "properties": {"owner": {"type": "string"}, "version": {"type": "string"}, "time": {"type": "integer"}}}}}}}]}}`,
-		"GROUP", group))
-	require.Contains(k.t, []int{201, 409}, code, "%v", answer)
+			"GROUP", group)))
+	require.NoError(t, err)
+	require.Contains(t, []int{201, 409}, resp.StatusCode, "%s", said)
 }
 
 // TestReal_WhatIsPrintedIsEnough applies each variant to a real API server, first in a dry run, and then lets
@@ -131,14 +96,13 @@ func TestReal_WhatIsPrintedIsEnough(t *testing.T) {
 	cluster := kubetest.Shared(t)
 	for name := range variants {
 		t.Run(name, func(t *testing.T) {
-			k := newKubectl(t, cluster)
 			o := options(name, cluster.Namespace(t))
 			if o.API.Custom() && !o.CRD {
-				k.upstream(o.API.Group())
+				upstream(t, cluster, o.API.Group())
 			}
 			for _, d := range documents(t, o) {
-				k.apply(d, "&dryRun=All")
-				k.apply(d, "")
+				d.apply(t, cluster, "&dryRun=All")
+				d.apply(t, cluster, "")
 			}
 			s := member(t, cluster, o)
 			var err error
@@ -149,7 +113,7 @@ func TestReal_WhatIsPrintedIsEnough(t *testing.T) {
 			out := linear.AnswerOf(l.Acquire(t.Context(), lease.Proposal{}))
 			require.Equal(t, sbr.Granted, out.Kind, "%v", out)
 			if o.CRD || !o.API.Custom() {
-				appliedAgain(t, k, o, l)
+				appliedAgain(t, cluster, o, l)
 			}
 			require.NoError(t, l.Release(t.Context()))
 			onlyThisLease(t, cluster, o)
@@ -169,16 +133,15 @@ func member(t *testing.T, cluster *kubetest.Cluster, o manifest.Options) *kubern
 }
 
 // appliedAgain does so in both ways that kubectl has, while the lease is held.
-func appliedAgain(t *testing.T, k kubectl, o manifest.Options, l *lease.Lease) {
+func appliedAgain(t *testing.T, cluster *kubetest.Cluster, o manifest.Options, l *lease.Lease) {
 	t.Helper()
 	for _, d := range documents(t, o) {
-		k.apply(d, "")
+		d.apply(t, cluster, "")
 		var merge any
 		require.NoError(t, yaml.Unmarshal([]byte(d.text), &merge))
-		patch, err := json.Marshal(merge)
+		code, said, err := cluster.Do(t.Context(), http.MethodPatch, d.path(), merge)
 		require.NoError(t, err)
-		code, answer := k.send(http.MethodPatch, d.path(), "application/merge-patch+json", string(patch))
-		require.Equal(t, 200, code, "%v", answer)
+		require.Equal(t, 200, code, "%s", said)
 	}
 	r, err := l.Read(t.Context())
 	require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/kubefake"
 	"github.com/serf-sbr/serf-sbr/internal/linear"
 	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/lease"
@@ -20,8 +21,6 @@ import (
 var poisonSettings = lease.Settings{
 	HeartbeatTimeout: 3 * time.Second, HeartbeatInterval: 300 * time.Millisecond, OperationTimeout: time.Second,
 }
-
-var poisonTTL = poisonSettings.HeartbeatTimeout
 
 const longAgo = "2001-01-01T00:00:00.000000Z"
 
@@ -44,16 +43,21 @@ var forgetfulObjects = map[string]struct {
 	"deleted": {func(w poisonWorld, _ past) { w.remove(w.T) }, "the record vanished", 0},
 	"deleted and made anew by another program": {func(w poisonWorld, _ past) {
 		w.remove(w.T)
-		w.edit(object{"spec": object{"holderIdentity": "x", "leaseDurationSeconds": 1, "renewTime": longAgo}})
+		w.apply(w.T, object{"spec": object{"holderIdentity": "x", "leaseDurationSeconds": 1, "renewTime": longAgo}})
 	}, "the record went backwards", time.Second},
 	"deleted and made anew from a backup": {func(w poisonWorld, p past) {
 		w.remove(w.T)
 		w.do(w.T, http.MethodPost, w.leases(), backupOf(p.first, nil), 201)
 	}, "the record went backwards", 0},
-	"put back, held": {func(w poisonWorld, p past) { w.restore(p.held) }, "the record went backwards", poisonTTL},
-	"without our annotation": {
-		func(w poisonWorld, _ past) { w.withoutAnnotation() }, "the record went backwards", 0,
-	},
+	"put back, held": {func(w poisonWorld, p past) {
+		version := kubefake.Meta(w.stored(w.T))["resourceVersion"]
+		w.do(w.T, http.MethodPut, w.leases()+"/"+testName, backupOf(p.held, version), 200)
+	}, "the record went backwards", poisonSettings.HeartbeatTimeout},
+	"without our annotation": {func(w poisonWorld, _ past) {
+		w.apply(w.T, object{
+			"metadata": object{"annotations": object{kubernetes.Annotation: nil}}, "spec": object{"leaseTransitions": 0},
+		})
+	}, "the record went backwards", 0},
 }
 
 func TestReal_AStoreThatForgets(t *testing.T) {
@@ -61,11 +65,14 @@ func TestReal_AStoreThatForgets(t *testing.T) {
 	for name, c := range forgetfulObjects {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newPoisonWorld(t, cluster)
+			w := poisonWorld{newRealWorld(t, cluster), t, new(logtest.Log)}
 			p, b, newest := w.chain()
 			c.forget(w, p)
 			for range 3 {
-				w.remembers(b, newest)
+				r, err := b.Read(t.Context())
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, r.Token, uint64(3), "no token before the last")
+				require.Equal(t, newest, r.Verdict)
 			}
 			out := w.acquire(b, verdictOf(1, "a", "b", "c"))
 			require.Equal(t, sbr.Held, out.Kind, "what builds on a token of the past: %v", out)
@@ -90,10 +97,6 @@ type poisonWorld struct {
 	log *logtest.Log
 }
 
-func newPoisonWorld(t *testing.T, cluster *kubetest.Cluster) poisonWorld {
-	return poisonWorld{newRealWorld(t, cluster), t, new(logtest.Log)}
-}
-
 // party opens a lease of owner.
 func (w poisonWorld) party(owner string) *lease.Lease {
 	w.Helper()
@@ -105,22 +108,6 @@ func (w poisonWorld) party(owner string) *lease.Lease {
 	require.NoError(w, err)
 	w.Cleanup(l.Close)
 	return l
-}
-
-func (w poisonWorld) edit(patch object) { w.Helper(); w.apply(w.T, patch) }
-
-func (w poisonWorld) withoutAnnotation() {
-	w.edit(object{
-		"metadata": object{"annotations": object{kubernetes.Annotation: nil}},
-		"spec":     object{"leaseTransitions": 0},
-	})
-}
-
-// restore puts a backup in the place of what is there now.
-func (w poisonWorld) restore(backup object) {
-	w.Helper()
-	version := w.stored(w.T)["metadata"].(object)["resourceVersion"]
-	w.do(w.T, http.MethodPut, w.leases()+"/"+testName, backupOf(backup, version), 200)
 }
 
 // backupOf is an object without what only the server may say.
@@ -165,13 +152,10 @@ func (w poisonWorld) said(parts ...string) {
 	require.Eventually(w, func() bool {
 		lines = w.log.All()
 		return slices.ContainsFunc(lines, func(line string) bool {
-			return hasAll(line, parts) && !strings.Contains(line, "\n")
+			lacks := func(part string) bool { return !strings.Contains(line, part) }
+			return !slices.ContainsFunc(parts, lacks) && !strings.Contains(line, "\n")
 		})
-	}, 2*poisonTTL, 20*time.Millisecond, "no line in the log says it: wanted %q, got %q", parts, &lines)
-}
-
-func hasAll(line string, parts []string) bool {
-	return !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) })
+	}, 2*poisonSettings.HeartbeatTimeout, 20*time.Millisecond, "no line in the log says it: wanted %q, got %q", parts, &lines)
 }
 
 // chain makes a past of three tokens and a party b that has seen the last, with its verdict.
@@ -190,13 +174,4 @@ func (w poisonWorld) chain() (p past, b *lease.Lease, newest *sbr.Verdict) {
 	require.EqualValues(w, 3, r.Token)
 	require.Equal(w, []sbr.ID{"a"}, r.Verdict.Survivors)
 	return p, b, r.Verdict
-}
-
-// remembers demands that b shows the newest verdict and no token before the last.
-func (w poisonWorld) remembers(b *lease.Lease, newest *sbr.Verdict) {
-	w.Helper()
-	r, err := b.Read(w.Context())
-	require.NoError(w, err)
-	require.GreaterOrEqual(w, r.Token, uint64(3))
-	require.Equal(w, newest, r.Verdict)
 }

@@ -3,7 +3,6 @@ package kubernetes_test
 import (
 	"context"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -110,15 +109,4 @@ func withoutRight(t *testing.T, w realWorld, s *kubernetes.Store, right string, 
 			require.NoError(t, operation(t.Context(), s, present), other)
 		}
 	}
-}
-
-// Without any right all that is missing is listed, a line each.
-func TestRights_None(t *testing.T) {
-	w := newRealWorld(t, kubetest.Shared(t))
-	s := w.store(t)
-	w.grant(t, nil)
-	require.Eventually(t, func() bool {
-		err := s.Preflight(t.Context())
-		return err != nil && strings.Count(err.Error(), "\n") == 3
-	}, waitFor, 20*time.Millisecond)
 }
