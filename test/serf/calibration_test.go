@@ -6,11 +6,10 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/internal/race"
@@ -114,33 +113,26 @@ func allowed(runs int) float64 {
 	return astray + math.Sqrt(math.Log(2/chance)/(2*float64(runs)))
 }
 
-// comparison is what one shape showed.
-type comparison struct {
-	shape
-	runs        int
-	real, model [4]seconds // the first and the last condemnation, on the larger side and on the smaller one
-}
-
 var measures = [4]string{"larger side, first", "larger side, all", "smaller side, first", "smaller side, all"}
 
-func (s shape) compare(t *testing.T, runs int) comparison {
-	c := comparison{shape: s, runs: runs}
+// compare cuts a shape so many times over real Serf, and in the model: what each of the measures was.
+func (s shape) compare(t *testing.T, runs int) (real, model [4]seconds) {
 	add := func(to *[4]seconds, x cutTimes) {
 		for i, d := range [4]time.Duration{x[0].first, x[0].all, x[1].first, x[1].all} {
 			to[i] = append(to[i], d.Seconds())
 		}
 	}
 	for seed := range runs {
-		add(&c.real, s.real(t, uint64(seed+1)))
+		add(&real, s.real(t, uint64(seed+1)))
 	}
 	for seed := range modelRuns {
-		add(&c.model, s.model(t, uint64(seed+1)))
+		add(&model, s.model(t, uint64(seed+1)))
 	}
 	for i := range measures {
-		slices.Sort(c.real[i])
-		slices.Sort(c.model[i])
+		slices.Sort(real[i])
+		slices.Sort(model[i])
 	}
-	return c
+	return real, model
 }
 
 // The model finds a cut when real Serf finds it: the distributions of the times until the first member across
@@ -150,55 +142,26 @@ func TestCalibration(t *testing.T) {
 		t.Skip("cuts hundreds of clusters of real Serf; TestScenarios compares outcomes")
 	}
 	times := more(t)
-	var mu sync.Mutex
-	all := make([]*comparison, len(calibrated))
-	t.Run("shapes", func(t *testing.T) {
-		for i, x := range calibrated {
-			if x.long && times == 0 {
-				continue
-			}
-			t.Run(x.String(), func(t *testing.T) {
-				t.Parallel()
-				c := x.compare(t, x.runs*max(times, 1))
-				mu.Lock()
-				all[i] = &c
-				mu.Unlock()
-				for m, name := range measures {
-					d, limit := outside(c.real[m], c.model[m]), allowed(c.runs)
-					if d > limit {
-						t.Errorf("%s: real Serf %s, model %s: %.2f outside, at most %.2f", name, c.real[m], c.model[m], d, limit)
-					}
-				}
-			})
-		}
-	})
-	t.Log("\n" + results(all))
-}
-
-func (s seconds) String() string {
-	return fmt.Sprintf("%.1f / %.1f / %.1f", s.at(0.1), s.at(0.5), s.at(0.9))
-}
-
-// results is the comparison as a table: seconds after the cut, as the 10th percentile, the median and the
-// 90th percentile of the cuts.
-func results(all []*comparison) string {
-	var b strings.Builder
-	b.WriteString("| shape | cuts |")
-	for _, name := range measures {
-		fmt.Fprintf(&b, " %s: Serf | model | outside |", name)
-	}
-	b.WriteString("\n")
-	for _, c := range all {
-		if c == nil {
+	for _, x := range calibrated {
+		if x.long && times == 0 {
 			continue
 		}
-		fmt.Fprintf(&b, "| %s | %d |", c.shape, c.runs)
-		for m := range measures {
-			fmt.Fprintf(&b, " %s | %s | %.0f %% |", c.real[m], c.model[m], 100*max(outside(c.real[m], c.model[m]), 0))
-		}
-		b.WriteString("\n")
+		t.Run(x.String(), func(t *testing.T) {
+			t.Parallel()
+			runs := x.runs * max(times, 1)
+			real, model := x.compare(t, runs)
+			for m, name := range measures {
+				d, limit := outside(real[m], model[m]), allowed(runs)
+				t.Logf("%s: real Serf %s, model %s, %.0f %% outside", name, real[m], model[m], 100*max(d, 0))
+				assert.LessOrEqual(t, d, limit, "%s: more is outside than %d cuts explain", name, runs)
+			}
+		})
 	}
-	return b.String()
+}
+
+// String has seconds after the cut: the 10th percentile, the median and the 90th percentile of the cuts.
+func (s seconds) String() string {
+	return fmt.Sprintf("%.1f / %.1f / %.1f", s.at(0.1), s.at(0.5), s.at(0.9))
 }
 
 // The comparison finds what it is made for: a model that is a quarter off, or right in the middle and wrong

@@ -8,8 +8,7 @@
 //   - play each file of simulator/scenarios, as far as that can be done, over real Serf nodes with real
 //     providers on a network inside the process, and compare the outcome with the model's, singletons and
 //     shards included (TestScenarios);
-//   - measure how long real Serf needs to notice a cut, and hold the model's times to that (TestCalibration);
-//   - measure how much faster the model is (BenchmarkModelAgainstSerf).
+//   - measure how long real Serf needs to notice a cut, and hold the model's times to that (TestCalibration).
 //
 // # Guarantees
 //

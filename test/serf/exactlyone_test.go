@@ -271,9 +271,10 @@ func (p *player) alone(s *slot) {
 			active = append(active, r)
 		}
 	}
+	needsLease := p.s.Cluster.SplitBrainResolver.ActiveStrategy == "lease-majority"
 	for i, r := range active {
 		for _, o := range active[:i] {
-			if s.leased || !strangers(r.proc, o.proc) && !p.leftOut(r.proc) && !p.leftOut(o.proc) && p.needsLease() {
+			if s.leased || !strangers(r.proc, o.proc) && !p.leftOut(r.proc) && !p.leftOut(o.proc) && needsLease {
 				p.violate("X1", "%s runs on %s (token %d) and on %s (token %d)", s.name, o.proc.id, o.Token(), r.proc.id, r.Token())
 			}
 		}
@@ -287,11 +288,6 @@ func (p *player) leftOut(proc *process) bool {
 		}
 	}
 	return false
-}
-
-func (p *player) needsLease() bool {
-	r := p.s.Cluster.SplitBrainResolver
-	return r.ActiveStrategy == "lease-majority"
 }
 
 // watchSlots looks at all slots at this moment: X1, and that nothing runs on in a downed process (X5).

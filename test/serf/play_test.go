@@ -45,23 +45,6 @@ func TestPlay_TwoSidesBreakAPromise(t *testing.T) {
 	require.False(t, o.Measures.Settled)
 }
 
-// A member with settings of its own decides by them, and all can see by its digest that they are others.
-func TestPlay_SettingsOfAMember(t *testing.T) {
-	text := strings.Replace(split, "cluster: {", "cluster: {settings: {n1: {active-strategy: down-all}}, ", 1)
-	o := play(t, parse(t, text), 1, func(p *player) {
-		p.after(time.Second, func() error {
-			digest := func(name string) string { return p.node(name).proc.provider.Status().ConfigDigest }
-			if digest("n1") == digest("n2") || digest("n2") != digest("n3") {
-				return fmt.Errorf("digests: %s, %s, %s", digest("n1"), digest("n2"), digest("n3"))
-			}
-			return nil
-		})
-	})
-	require.NoError(t, o.err)
-	require.Equal(t, "down-all", o.Decisions["n1"])
-	require.Equal(t, []string{"n1", "n2", "n3"}, o.Down)
-}
-
 // What the store must never hold is told at the moment it is written.
 func TestPlay_RecordsAreChecked(t *testing.T) {
 	verdict := func(token uint64, by sbr.ID, up, down []sbr.ID) lease.Record {
