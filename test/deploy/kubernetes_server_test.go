@@ -3,7 +3,6 @@ package deploy_test
 import (
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,8 +11,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
@@ -25,58 +22,26 @@ var plurals = map[string]string{
 	"ServiceAccount": "serviceaccounts", "StatefulSet": "statefulsets",
 }
 
-// apiServer takes what kubectl sends, as administrator. Everything is a dry run.
-type apiServer struct {
-	http *http.Client
-	url  string
-}
-
-func newAPIServer(t *testing.T, cluster *kubetest.Cluster) apiServer {
+// apply is `kubectl apply --server-side --dry-run=server --validate=strict`, without a warning.
+func (o object) apply(t *testing.T, cluster *kubetest.Cluster, layer string) {
 	t.Helper()
-	c, err := clientcmd.BuildConfigFromFlags("", cluster.AdminKubeconfig())
-	require.NoError(t, err)
-	client, err := rest.HTTPClientFor(c)
-	require.NoError(t, err)
-	t.Cleanup(client.CloseIdleConnections)
-	return apiServer{client, c.Host}
-}
-
-// answer is what the server said to one object.
-type answer struct {
-	code     int
-	message  string
-	warnings []string
-}
-
-func (a answer) accepted() bool { return a.code == http.StatusOK || a.code == http.StatusCreated }
-
-// apply is `kubectl apply --server-side --dry-run=server --validate=strict`.
-func (s apiServer) apply(t *testing.T, o object) answer {
-	t.Helper()
-	return s.send(t, http.MethodPatch, o.path(t)+"/"+o.metadata("name")+"?dryRun=All&fieldValidation=Strict&fieldManager=test&force=true", "application/apply-patch+yaml", o)
+	o.send(t, cluster, layer, http.MethodPatch, "/"+o.metadata("name")+"?fieldManager=test&force=true&", "application/apply-patch+yaml")
 }
 
 // create is the same with `kubectl create`, which admits pods.
-func (s apiServer) create(t *testing.T, o object) answer {
+func (o object) create(t *testing.T, cluster *kubetest.Cluster, layer string) {
 	t.Helper()
-	return s.send(t, http.MethodPost, o.path(t)+"?dryRun=All&fieldValidation=Strict", "application/json", o)
+	o.send(t, cluster, layer, http.MethodPost, "?", "application/json")
 }
 
-func (s apiServer) send(t *testing.T, method, path, contentType string, o object) answer {
+func (o object) send(t *testing.T, cluster *kubetest.Cluster, layer, method, query, contentType string) {
 	t.Helper()
 	body, err := json.Marshal(o)
 	require.NoError(t, err)
-	req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(string(body)))
+	resp, said, err := cluster.Send(t.Context(), method, o.path(t)+query+"dryRun=All&fieldValidation=Strict", contentType, body)
 	require.NoError(t, err)
-	req.Header.Set("Content-Type", contentType)
-	resp, err := s.http.Do(req)
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	said, err := io.ReadAll(resp.Body)
-	require.NoError(t, err)
-	var status struct{ Message string }
-	require.NoError(t, json.Unmarshal(said, &status), "%s", said)
-	return answer{resp.StatusCode, status.Message, resp.Header.Values("Warning")}
+	require.Contains(t, []int{200, 201}, resp.StatusCode, "%s: %s %s: %s", layer, o.kind(), o.metadata("name"), said)
+	require.Empty(t, resp.Header.Values("Warning"), "%s: %s", layer, o.kind())
 }
 
 func (o object) path(t *testing.T) string {
@@ -118,7 +83,6 @@ func restricted(t *testing.T, cluster *kubetest.Cluster) string {
 // pods are admitted where only restricted ones are.
 func TestKubernetes_ServerSideDryRun(t *testing.T) {
 	cluster := kubetest.Shared(t)
-	server := newAPIServer(t, cluster)
 	safe := restricted(t, cluster)
 	installPodMonitor(t, cluster)
 	for _, layer := range append([]string{withComponents(t)}, layers...) {
@@ -128,13 +92,9 @@ func TestKubernetes_ServerSideDryRun(t *testing.T) {
 		rendered := render(t, layer)
 		require.NoError(t, cluster.CreateNamespace(t.Context(), find(t, rendered, "StatefulSet").metadata("namespace")))
 		for _, o := range rendered {
-			got := server.apply(t, o)
-			require.True(t, got.accepted(), "%s: %s %s: %d %s", layer, o.kind(), o.metadata("name"), got.code, got.message)
-			require.Empty(t, got.warnings, "%s: %s", layer, o.kind())
+			o.apply(t, cluster, layer)
 		}
-		got := server.create(t, find(t, rendered, "StatefulSet").pod(safe))
-		require.True(t, got.accepted(), "%s: %d %s", layer, got.code, got.message)
-		require.Empty(t, got.warnings, "%s", layer)
+		find(t, rendered, "StatefulSet").pod(safe).create(t, cluster, layer)
 	}
 }
 

@@ -78,31 +78,14 @@ func systemdRoot(t *testing.T) string {
 	return root
 }
 
-func verifyUnits(t *testing.T, root string) (string, error) {
-	t.Helper()
-	units := "/etc/systemd/system/"
-	args := []string{"verify", "--man=no", "--recursive-errors=yes", "--root=" + root, units + "sbr-agent.service", units + "serf.service"}
-	out, err := exec.CommandContext(t.Context(), "systemd-analyze", args...).CombinedOutput()
-	return string(out), err
-}
-
 // Systemd knows every key and value.
 func TestSystemd_Verify(t *testing.T) {
 	root := systemdRoot(t)
-	out, err := verifyUnits(t, root)
+	units := "/etc/systemd/system/"
+	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", "--recursive-errors=yes", "--root="+root,
+		units+"sbr-agent.service", units+"serf.service").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Empty(t, out)
-
-	path := filepath.Join(root, "etc/systemd/system/sbr-agent.service")
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	for _, change := range [][2]string{{"ProtectProc=", "ProtectProcs="}, {"Restart=always", "Restart=forever"}, {"/usr/bin/sbr", "/usr/bin/sbrr"}} {
-		broken := strings.Replace(string(text), change[0], change[1], 1)
-		require.NotEqual(t, string(text), broken)
-		require.NoError(t, os.WriteFile(path, []byte(broken), 0o600))
-		out, err = verifyUnits(t, root)
-		require.True(t, err != nil || out != "", "%s is found", change[1])
-	}
 }
 
 // maxExposure is ten times the number that systemd-analyze prints: 0 is a closed box, 100 none. A unit
@@ -114,7 +97,4 @@ func TestSystemd_IsHardened(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=yes", "--no-pager", "--threshold="+maxExposure,
 		"systemd/sbr-agent.service").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	_, err = exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=yes", "--no-pager", "--threshold="+maxExposure,
-		"systemd/serf.service").CombinedOutput()
-	require.Error(t, err, "the example is softer, and that is seen")
 }

@@ -54,27 +54,6 @@ func TestAlerts_Promtool(t *testing.T) {
 	}
 }
 
-// A rule that says something else is found: the tests of the rules can fail.
-func TestAlerts_PromtoolFindsMistakes(t *testing.T) {
-	text, err := os.ReadFile(alertsFile)
-	require.NoError(t, err)
-	for name, change := range map[string][2]string{
-		"no PromQL":            {"sbr_armed == 0", "sbr_armed == "},
-		"another bound":        {"sbr_lease_answer_age_seconds) > 300", "sbr_lease_answer_age_seconds) > 900"},
-		"the other comparison": {"sum by (system) (sbr_responsible) > 1", "sum by (system) (sbr_responsible) > 0"},
-		"another time":         {"for: 2m", "for: 0m"},
-		"a label less":         {"sum by (system, instance) (increase(sbr_suspensions_total[10m]))", "sum by (system) (increase(sbr_suspensions_total[1m]))"},
-	} {
-		dir := t.TempDir()
-		require.NoError(t, os.CopyFS(dir, os.DirFS("prometheus")))
-		broken := strings.ReplaceAll(string(text), change[0], change[1])
-		require.NotEqual(t, string(text), broken, name)
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "alerts.yaml"), []byte(broken), 0o600))
-		out, err := runProgram(t, buildcache.Promtool, dir, "test", "rules", "alerts_test.yaml")
-		require.Error(t, err, "%s: %s", name, out)
-	}
-}
-
 // Each alert says how bad it is, what it means and where the runbook has it; it is tested firing and silent.
 func TestAlerts_AreExplainedAndTested(t *testing.T) {
 	tests, err := os.ReadFile("prometheus/alerts_test.yaml")
@@ -214,18 +193,12 @@ func TestDashboard_ExpressionsAreValid(t *testing.T) {
 		require.NotContains(t, expr, "$")
 		rules = append(rules, map[string]string{"record": "panel", "expr": expr})
 	}
-	check := func() (string, error) {
-		text, err := yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboard", "rules": rules}}})
-		require.NoError(t, err)
-		dir := t.TempDir()
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "dashboard.yaml"), text, 0o600))
-		return runProgram(t, buildcache.Promtool, dir, "check", "rules", "--lint=none", "dashboard.yaml")
-	}
-	out, err := check()
+	text, err := yaml.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboard", "rules": rules}}})
+	require.NoError(t, err)
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "dashboard.yaml"), text, 0o600))
+	out, err := runProgram(t, buildcache.Promtool, dir, "check", "rules", "--lint=none", "dashboard.yaml")
 	require.NoError(t, err, "%s", out)
-	rules[0]["expr"] += ")"
-	_, err = check()
-	require.Error(t, err, "a mistake is found")
 }
 
 var metricName = regexp.MustCompile(`\b(?:sbr|go|process)_[a-z0-9_]+`)
