@@ -3,7 +3,6 @@ package etcd_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -116,6 +115,7 @@ func TestWrite_ARepeatedRevisionIsAnotherVersion(t *testing.T) {
 	}
 }
 
+// What an error leaves open is in the fault matrix.
 func TestErrors_SayWhatIsCertain(t *testing.T) {
 	c := newCluster(t, 1)
 	key, admin := newKey(t), c.client(t)
@@ -142,15 +142,6 @@ func TestErrors_SayWhatIsCertain(t *testing.T) {
 	assert.ErrorIs(t, err, lease.ErrRefused)
 	assert.ErrorContains(t, err, key)
 	assert.ErrorIs(t, s.Watch(t.Context(), func(lease.Snapshot) {}), lease.ErrRefused)
-	_, err = admin.Delete(t.Context(), key)
-	require.NoError(t, err)
-
-	c.members[0].server.Kill()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	defer cancel()
-	_, err = s.Write(ctx, lease.Record{Holder: "a", Token: 1}, "")
-	require.Error(t, err)
-	assert.False(t, errors.Is(err, lease.ErrRefused) || errors.Is(err, lease.ErrConflict), "nobody knows: %v", err)
 }
 
 // newUsers makes users, each with a role of its own.

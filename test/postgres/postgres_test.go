@@ -3,7 +3,6 @@ package postgres_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -94,18 +93,8 @@ func TestWrite_WithoutTheStandbyIsUnknown(t *testing.T) {
 	s.until(t, database, "SELECT coalesce(bool_or(pg_cancel_backend(pid)), false) FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
 	err := <-done
 	require.ErrorContains(t, err, "the server warned: canceling wait for synchronous replication")
-	unknown(t, err)
-}
-
-// certain and unknown say whether an error of a write leaves no doubt.
-func certain(err error) bool {
-	return errors.Is(err, lease.ErrRefused) || errors.Is(err, lease.ErrConflict)
-}
-
-func unknown(t *testing.T, err error) {
-	t.Helper()
-	require.Error(t, err)
-	require.False(t, certain(err), "%v", err)
+	require.NotErrorIs(t, err, lease.ErrRefused)
+	require.NotErrorIs(t, err, lease.ErrConflict)
 }
 
 // Another transaction was faster: under the stricter levels of isolation the server says so by an error.
@@ -205,17 +194,6 @@ func TestStandby_IsRefused(t *testing.T) {
 		assert.ErrorIs(t, err, lease.ErrRefused, what)
 		assert.ErrorContains(t, err, "name the primary, or all servers", what)
 	}
-}
-
-func TestWrite_LostConnectionIsUnknown(t *testing.T) {
-	s := newServer(t)
-	store := s.store(t, s.database(t))
-	_, err := store.Read(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, lease.Preflight(t.Context(), store))
-	s.Kill()
-	_, err = store.Write(t.Context(), lease.Record{Holder: "a", Token: 1}, "")
-	unknown(t, err)
 }
 
 func TestIdentity_TellsStoresApart(t *testing.T) {

@@ -25,9 +25,6 @@ type server struct {
 // newServer starts a server, which ends with the test. Everybody on this machine may connect as anybody.
 func newServer(t testing.TB) *server {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("it starts a real server")
-	}
 	s := newFolder(t)
 	require.NoError(t, s.Init(t.Context()))
 	return s
@@ -36,14 +33,11 @@ func newServer(t testing.TB) *server {
 // newest starts a server of the newest version, where that can be had.
 func newest(t testing.TB) *server {
 	t.Helper()
-	if testing.Short() {
-		t.Skip("it starts a real server")
-	}
+	s := newFolder(t)
 	folder, err := buildcache.NewestPostgres.Ensure(t.Context(), os.Stderr)
 	if err != nil {
 		t.Skipf("only one version of PostgreSQL is tried: %v", err) // make postgres has said so
 	}
-	s := newFolder(t)
 	s.Programs = filepath.Join(folder, "bin")
 	require.NoError(t, s.Init(t.Context()))
 	return s
@@ -52,6 +46,9 @@ func newest(t testing.TB) *server {
 // newFolder makes a place for a server.
 func newFolder(t testing.TB) *server {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("it starts a real server")
+	}
 	place := servers.Loopback()
 	t.Cleanup(place.Thread.Close)
 	s, err := servers.NewPostgres(place, "")
