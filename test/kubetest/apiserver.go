@@ -23,7 +23,7 @@ type servingFiles struct {
 }
 
 func (c *Cluster) writeServingFiles() error {
-	id, err := newIdentity("kube-apiserver", c.place.Address)
+	id, err := newIdentity(c.place.Address)
 	if err != nil {
 		return err
 	}

@@ -20,9 +20,10 @@ type identity struct {
 	keyPEM  []byte
 }
 
-// newIdentity makes one. ECDSA, because making RSA keys takes a good part of a second under the race
-// detector.
-func newIdentity(name, address string) (identity, error) {
+// newIdentity makes that of the API server. ECDSA, because making RSA keys takes a good part of a second under
+// the race detector.
+func newIdentity(address string) (identity, error) {
+	const name = "kube-apiserver"
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return identity{}, fmt.Errorf("kubetest: key of %s: %w", name, err)
