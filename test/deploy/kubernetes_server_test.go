@@ -25,7 +25,8 @@ var plurals = map[string]string{
 // apply is `kubectl apply --server-side --dry-run=server --validate=strict`, without a warning.
 func (o object) apply(t *testing.T, cluster *kubetest.Cluster, layer string) {
 	t.Helper()
-	o.send(t, cluster, layer, http.MethodPatch, "/"+o.metadata("name")+"?fieldManager=test&force=true&", "application/apply-patch+yaml")
+	path := "/" + o.metadata("name") + "?fieldManager=test&force=true&"
+	o.send(t, cluster, layer, http.MethodPatch, path, "application/apply-patch+yaml")
 }
 
 // create is the same with `kubectl create`, which admits pods.
@@ -38,7 +39,8 @@ func (o object) send(t *testing.T, cluster *kubetest.Cluster, layer, method, que
 	t.Helper()
 	body, err := json.Marshal(o)
 	require.NoError(t, err)
-	resp, said, err := cluster.Send(t.Context(), method, o.path(t)+query+"dryRun=All&fieldValidation=Strict", contentType, body)
+	path := o.path(t) + query + "dryRun=All&fieldValidation=Strict"
+	resp, said, err := cluster.Send(t.Context(), method, path, contentType, body)
 	require.NoError(t, err)
 	require.Contains(t, []int{200, 201}, resp.StatusCode, "%s: %s %s: %s", layer, o.kind(), o.metadata("name"), said)
 	require.Empty(t, resp.Header.Values("Warning"), "%s: %s", layer, o.kind())

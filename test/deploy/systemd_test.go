@@ -82,8 +82,8 @@ func systemdRoot(t *testing.T) string {
 func TestSystemd_Verify(t *testing.T) {
 	root := systemdRoot(t)
 	units := "/etc/systemd/system/"
-	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", "--recursive-errors=yes", "--root="+root,
-		units+"sbr-agent.service", units+"serf.service").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", "--recursive-errors=yes",
+		"--root="+root, units+"sbr-agent.service", units+"serf.service").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Empty(t, out)
 }

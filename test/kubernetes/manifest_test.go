@@ -69,7 +69,8 @@ func (d document) apply(t *testing.T, cluster *kubetest.Cluster, options string)
 	var said []byte
 	require.Eventually(t, func() (there bool) {
 		var err error
-		resp, said, err = cluster.Send(t.Context(), http.MethodPatch, d.path()+strict+options, "application/apply-patch+yaml", []byte(d.text))
+		path := d.path() + strict + options
+		resp, said, err = cluster.Send(t.Context(), http.MethodPatch, path, "application/apply-patch+yaml", []byte(d.text))
 		return err == nil && resp.StatusCode != http.StatusNotFound
 	}, waitFor, 50*time.Millisecond, "%s: %s", d.path(), &said)
 	require.Contains(t, []int{200, 201}, resp.StatusCode, "%s: %s", d.path(), said)
@@ -78,7 +79,8 @@ func (d document) apply(t *testing.T, cluster *kubetest.Cluster, options string)
 // upstream is the CustomResourceDefinition that comes with Akka and Pekko: no defaults, no format.
 func upstream(t *testing.T, cluster *kubetest.Cluster, group string) {
 	t.Helper()
-	resp, said, err := cluster.Send(t.Context(), http.MethodPost, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", "application/json",
+	const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+	resp, said, err := cluster.Send(t.Context(), http.MethodPost, definitions, "application/json",
 		[]byte(strings.ReplaceAll(`{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "leases.GROUP"},
 		"spec": {"group": "GROUP", "scope": "Namespaced",
