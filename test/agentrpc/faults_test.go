@@ -165,11 +165,11 @@ func TestOpen_WaitsForTheAgent(t *testing.T) {
 		}
 	}
 	for name, tc := range map[string]struct {
-		serve func(net.Listener)
+		serve func(net.Listener) // nil: nobody
 		want  error
 		text  string
 	}{
-		"nobody listens": {func(l net.Listener) { _ = l.Close() }, downing.ErrAgentRefused,
+		"nobody listens": {nil, downing.ErrAgentRefused,
 			"connection refused (does it run, with this rpc_addr?)"},
 		"it is frozen": {func(net.Listener) {}, downing.ErrAgentTimeout,
 			"time-out: it accepts the connection and does not answer"},
@@ -181,7 +181,11 @@ func TestOpen_WaitsForTheAgent(t *testing.T) {
 			l, err := net.Listen("tcp", "127.0.0.1:0")
 			require.NoError(t, err)
 			t.Cleanup(func() { _ = l.Close() })
-			go tc.serve(l)
+			if tc.serve == nil {
+				require.NoError(t, l.Close())
+			} else {
+				go tc.serve(l)
+			}
 			addr, log := l.Addr().String(), new(logtest.Log)
 			o := options(t, addr)
 			o.Timeout, o.Logger = 200*time.Millisecond, log.Logger()
