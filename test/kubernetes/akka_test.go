@@ -125,6 +125,8 @@ func TestAkka_GoStopsTrustingItselfFirst(t *testing.T) {
 	require.False(t, l.Check())
 	require.False(t, n.acquire(), "17 s are left for a write under way and for clocks that differ")
 	w.clock.Advance(theirSpan - ourWindow)
+	require.False(t, n.acquire(), "their comparison is strict")
+	w.clock.Advance(time.Millisecond)
 	require.True(t, n.acquire())
 	require.Greater(t, w.outcome(w.party("go-2"), sbr.Held).Token, record.Token)
 }
