@@ -36,6 +36,14 @@ func TestAnalyse_SharedTokens(t *testing.T) {
 	require.Empty(t, r.Violations)
 }
 
+// The longest overlap need not be the last one.
+func TestAnalyse_OverlapsInAll(t *testing.T) {
+	r := Analyse(script(t, "1 n1 1 work", "2 n2 2 work", "3 n3 3 work", "!4 n1 1 work", "!5 n2 2 work", "6 n3 3 work",
+		"5000 n3 3 work", "5001 n4 4 work", "!5003 n3 3 work", "5004 n4 4 work"))
+	require.Equal(t, []Overlap{{"a", 2 * ms, 5 * ms, 2}, {"a", 5001 * ms, 5003 * ms, 1}}, r.Overlaps)
+	require.Equal(t, Sum{5 * ms, 3 * ms, 3}, r.Overlap)
+}
+
 func TestSpread_NearestRank(t *testing.T) {
 	var times []time.Duration
 	for i := range 200 {
