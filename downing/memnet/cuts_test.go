@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -104,14 +103,12 @@ func TestCuts_OutliveARestart(t *testing.T) {
 }
 
 func TestCut_StopsWhatIsUnderWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := memnet.New(memnet.Config{Latency: 10 * time.Millisecond})
-		trs := started(t, n, "a", "b")
-		send(t, trs["a"], trs["b"], "late")
+	pair(t, 10*time.Millisecond, func(t *testing.T, n *memnet.Network, a, b *memnet.Transport) {
+		send(t, a, b, "late")
 		time.Sleep(9 * time.Millisecond)
 		require.NoError(t, n.CutOneWay("a", "b"))
 		time.Sleep(time.Second)
-		require.Empty(t, received(trs["b"]))
+		require.Empty(t, received(b))
 	})
 }
 

@@ -3,6 +3,7 @@ package memnet_test
 import (
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -24,6 +25,18 @@ func started(t *testing.T, n *memnet.Network, names ...string) map[string]*memne
 		running[name] = tr
 	}
 	return running
+}
+
+// pair runs a test in virtual time, on a network of a and b.
+func pair(
+	t *testing.T, latency time.Duration, f func(t *testing.T, n *memnet.Network, a, b *memnet.Transport),
+) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		n := memnet.New(memnet.Config{Latency: latency})
+		trs := started(t, n, "a", "b")
+		f(t, n, trs["a"], trs["b"])
+	})
 }
 
 func send(t *testing.T, from, to *memnet.Transport, payload string) {

@@ -84,18 +84,16 @@ func TestTransportAt_MovesTheHost(t *testing.T) {
 }
 
 func TestWriteTo_CopiesAndStamps(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := memnet.New(memnet.Config{Latency: 3 * time.Millisecond})
-		trs := started(t, n, "a", "b")
+	pair(t, 3*time.Millisecond, func(t *testing.T, _ *memnet.Network, a, b *memnet.Transport) {
 		buf := []byte("one")
-		sentAt, err := trs["a"].WriteTo(buf, trs["b"].Addr())
+		sentAt, err := a.WriteTo(buf, b.Addr())
 		require.NoError(t, err)
 		require.Equal(t, time.Now(), sentAt)
 		copy(buf, "xxx")
 
-		p := <-trs["b"].PacketCh()
+		p := <-b.PacketCh()
 		require.Equal(t, "one", string(p.Buf))
-		require.Equal(t, trs["a"].Addr(), p.From.String())
+		require.Equal(t, a.Addr(), p.From.String())
 		require.Equal(t, sentAt.Add(3*time.Millisecond), p.Timestamp)
 	})
 }

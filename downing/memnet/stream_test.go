@@ -1,6 +1,7 @@
 package memnet_test
 
 import (
+	"cmp"
 	"io"
 	"net"
 	"syscall"
@@ -14,14 +15,12 @@ import (
 )
 
 func TestDial_RoundTrip(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := memnet.New(memnet.Config{Latency: 10 * time.Millisecond})
-		trs := started(t, n, "a", "b")
+	pair(t, 10*time.Millisecond, func(t *testing.T, _ *memnet.Network, a, b *memnet.Transport) {
 		start := time.Now()
-		client, server := connected(t, trs["a"], trs["b"])
+		client, server := connected(t, a, b)
 		require.Equal(t, 20*time.Millisecond, time.Since(start), "a handshake is a round trip")
-		require.Equal(t, trs["a"].Addr(), server.RemoteAddr().String())
-		require.Equal(t, trs["b"].Addr(), client.RemoteAddr().String())
+		require.Equal(t, a.Addr(), server.RemoteAddr().String())
+		require.Equal(t, b.Addr(), client.RemoteAddr().String())
 
 		_, err := client.Write([]byte("hello"))
 		require.NoError(t, err)
@@ -62,51 +61,38 @@ func TestDial_WhereNothingListensIsRefusedAtOnce(t *testing.T) {
 }
 
 func TestDial_BlocksForTheTimeout(t *testing.T) {
-	for name, blocked := range map[string]func(*memnet.Network) error{
-		"cut":                 func(n *memnet.Network) error { return n.Cut("a", "b") },
-		"cut there":           func(n *memnet.Network) error { return n.CutOneWay("a", "b") },
-		"cut back":            func(n *memnet.Network) error { return n.CutOneWay("b", "a") },
-		"frozen dialler":      func(n *memnet.Network) error { return n.Freeze("a") },
-		"latency beyond time": func(*memnet.Network) error { return nil },
+	none := func(*memnet.Network) error { return nil }
+	for name, tc := range map[string]struct {
+		blocked func(*memnet.Network) error
+		addr    string
+	}{
+		"cut":                 {blocked: func(n *memnet.Network) error { return n.Cut("a", "b") }},
+		"cut there":           {blocked: func(n *memnet.Network) error { return n.CutOneWay("a", "b") }},
+		"cut back":            {blocked: func(n *memnet.Network) error { return n.CutOneWay("b", "a") }},
+		"frozen dialler":      {blocked: func(n *memnet.Network) error { return n.Freeze("a") }},
+		"latency beyond time": {blocked: none},
+		"unknown address":     {blocked: none, addr: "10.9.9.9:7946"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := memnet.New(memnet.Config{Latency: 6 * time.Second})
-				trs := started(t, n, "a", "b")
-				require.NoError(t, blocked(n))
+			pair(t, 6*time.Second, func(t *testing.T, n *memnet.Network, a, b *memnet.Transport) {
+				require.NoError(t, tc.blocked(n))
 				start := time.Now()
-				_, err := trs["a"].DialTimeout(trs["b"].Addr(), 10*time.Second)
-				requireTimeout(t, err)
-				require.Equal(t, 10*time.Second, time.Since(start))
+				for _, timeout := range []time.Duration{10 * time.Second, 0, -time.Second} {
+					_, err := a.DialTimeout(cmp.Or(tc.addr, b.Addr()), timeout)
+					requireTimeout(t, err)
+				}
+				require.Equal(t, 10*time.Second, time.Since(start), "no time left is none")
 			})
 		})
 	}
 }
 
-func TestDial_UnknownAddressAndNoTimeLeft(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := memnet.New(memnet.Config{})
-		trs := started(t, n, "a")
-		start := time.Now()
-		_, err := trs["a"].DialTimeout("10.9.9.9:7946", 3*time.Second)
-		requireTimeout(t, err)
-		require.Equal(t, 3*time.Second, time.Since(start))
-		for _, timeout := range []time.Duration{0, -time.Second} {
-			_, err = trs["a"].DialTimeout("10.9.9.9:7946", timeout)
-			requireTimeout(t, err)
-		}
-		require.Equal(t, 3*time.Second, time.Since(start))
-	})
-}
-
 func TestDial_SucceedsWhenHealedInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := memnet.New(memnet.Config{Latency: time.Millisecond})
-		trs := started(t, n, "a", "b")
+	pair(t, time.Millisecond, func(t *testing.T, n *memnet.Network, a, b *memnet.Transport) {
 		require.NoError(t, n.Cut("a", "b"))
 		start := time.Now()
 		time.AfterFunc(4*time.Second, n.Heal)
-		client, err := trs["a"].DialTimeout(trs["b"].Addr(), 10*time.Second)
+		client, err := a.DialTimeout(b.Addr(), 10*time.Second)
 		require.NoError(t, err)
 		require.Equal(t, 4*time.Second+2*time.Millisecond, time.Since(start))
 		require.NoError(t, client.Close())
@@ -114,13 +100,11 @@ func TestDial_SucceedsWhenHealedInTime(t *testing.T) {
 }
 
 func TestDial_EndsWithItsTransport(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := memnet.New(memnet.Config{})
-		trs := started(t, n, "a", "b")
+	pair(t, 0, func(t *testing.T, n *memnet.Network, a, b *memnet.Transport) {
 		require.NoError(t, n.Cut("a", "b"))
 		start := time.Now()
-		time.AfterFunc(time.Second, func() { _ = trs["a"].Shutdown() })
-		_, err := trs["a"].DialTimeout(trs["b"].Addr(), time.Hour)
+		time.AfterFunc(time.Second, func() { _ = a.Shutdown() })
+		_, err := a.DialTimeout(b.Addr(), time.Hour)
 		require.ErrorIs(t, err, net.ErrClosed)
 		require.Equal(t, time.Second, time.Since(start))
 	})
@@ -128,27 +112,23 @@ func TestDial_EndsWithItsTransport(t *testing.T) {
 
 func TestDial_FullBacklogIsSilent(t *testing.T) {
 	for _, frozen := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			n := memnet.New(memnet.Config{})
-			trs := started(t, n, "a", "b")
+		pair(t, 0, func(t *testing.T, n *memnet.Network, a, b *memnet.Transport) {
 			if frozen {
 				require.NoError(t, n.Freeze("b"))
 			}
 			for range 128 {
-				_, err := trs["a"].DialTimeout(trs["b"].Addr(), 0)
+				_, err := a.DialTimeout(b.Addr(), 0)
 				require.NoError(t, err)
 			}
-			_, err := trs["a"].DialTimeout(trs["b"].Addr(), time.Second)
+			_, err := a.DialTimeout(b.Addr(), time.Second)
 			requireTimeout(t, err)
 		})
 	}
 }
 
 func TestStream_StandsStillAcrossACutAndGoesOn(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := memnet.New(memnet.Config{})
-		trs := started(t, n, "a", "b")
-		client, server := connected(t, trs["a"], trs["b"])
+	pair(t, 0, func(t *testing.T, n *memnet.Network, a, b *memnet.Transport) {
+		client, server := connected(t, a, b)
 		require.NoError(t, n.Cut("a", "b"))
 		_, err := client.Write([]byte("held"))
 		require.NoError(t, err, "the sender's kernel takes it")
@@ -172,10 +152,8 @@ func TestStream_StandsStillAcrossACutAndGoesOn(t *testing.T) {
 }
 
 func TestStream_OneWayCutStopsOneDirection(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := memnet.New(memnet.Config{})
-		trs := started(t, n, "a", "b")
-		client, server := connected(t, trs["a"], trs["b"])
+	pair(t, 0, func(t *testing.T, n *memnet.Network, a, b *memnet.Transport) {
+		client, server := connected(t, a, b)
 		require.NoError(t, n.CutOneWay("a", "b"))
 		for _, c := range []net.Conn{client, server} {
 			_, err := c.Write([]byte("x"))
@@ -191,19 +169,17 @@ func TestStream_OneWayCutStopsOneDirection(t *testing.T) {
 }
 
 func TestStream_FrozenReaderIsServedAfterThaw(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := memnet.New(memnet.Config{})
-		trs := started(t, n, "a", "b")
+	pair(t, 0, func(t *testing.T, n *memnet.Network, a, b *memnet.Transport) {
 		require.NoError(t, n.Freeze("b"))
-		client, err := trs["a"].DialTimeout(trs["b"].Addr(), time.Second)
+		client, err := a.DialTimeout(b.Addr(), time.Second)
 		require.NoError(t, err, "the kernel of a stopped process accepts")
 		_, err = client.Write([]byte("hello"))
 		require.NoError(t, err)
 		time.Sleep(time.Minute)
-		require.Empty(t, trs["b"].StreamCh())
+		require.Empty(t, b.StreamCh())
 
 		require.NoError(t, n.Thaw("b"))
-		server := <-trs["b"].StreamCh()
+		server := <-b.StreamCh()
 		got, err := readString(server)
 		require.NoError(t, err)
 		require.Equal(t, "hello", got)
@@ -211,14 +187,12 @@ func TestStream_FrozenReaderIsServedAfterThaw(t *testing.T) {
 }
 
 func TestStream_ShutdownClosesBothEndsWhereItCan(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := memnet.New(memnet.Config{})
-		trs := started(t, n, "a", "b")
-		client, server := connected(t, trs["a"], trs["b"])
-		_, err := trs["a"].DialTimeout(trs["b"].Addr(), 0)
+	pair(t, 0, func(t *testing.T, _ *memnet.Network, a, b *memnet.Transport) {
+		client, server := connected(t, a, b)
+		_, err := a.DialTimeout(b.Addr(), 0)
 		require.NoError(t, err, "one that nobody accepts")
 
-		time.AfterFunc(time.Second, func() { _ = trs["b"].Shutdown() })
+		time.AfterFunc(time.Second, func() { _ = b.Shutdown() })
 		_, err = readString(client)
 		require.Equal(t, io.EOF, err)
 		_, err = readString(server)
@@ -229,12 +203,10 @@ func TestStream_ShutdownClosesBothEndsWhereItCan(t *testing.T) {
 }
 
 func TestStream_CutHidesThatThePeerIsGone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := memnet.New(memnet.Config{})
-		trs := started(t, n, "a", "b")
-		client, _ := connected(t, trs["a"], trs["b"])
+	pair(t, 0, func(t *testing.T, n *memnet.Network, a, b *memnet.Transport) {
+		client, _ := connected(t, a, b)
 		require.NoError(t, n.Cut("a", "b"))
-		require.NoError(t, trs["b"].Shutdown())
+		require.NoError(t, b.Shutdown())
 		_, err := client.Write([]byte("x"))
 		require.NoError(t, err)
 		require.NoError(t, client.SetReadDeadline(time.Now().Add(time.Second)))
