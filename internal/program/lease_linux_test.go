@@ -24,11 +24,18 @@ func over(t *testing.T, store *leasetest.Memory, owner string, s lease.Settings,
 	return program.OverLease(l, program.LeaseOptions{Where: "memory:x", StopTimeout: 10 * time.Second, Once: once, Log: log}), l
 }
 
+// rivals are two guards over one lease, and the lease of the first.
+func rivals(t *testing.T, s lease.Settings, once bool) (store *leasetest.Memory, a, b program.Guard, first *lease.Lease) {
+	store = leasetest.NewMemory()
+	a, first = over(t, store, "a", s, once)
+	b, _ = over(t, store, "b", s, once)
+	return store, a, b, first
+}
+
 func TestOverLease_OneTurnAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, settings := leasetest.NewMemory(), lease.DefaultSettings()
-		a, _ := over(t, store, "a", settings, false)
-		b, _ := over(t, store, "b", settings, false)
+		settings := lease.DefaultSettings()
+		_, a, b, _ := rivals(t, settings, false)
 		turn, err := a(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, []string{"SBR_TOKEN=1", "SBR_LEASE=memory:x", "SBR_HOLDER=a"}, turn.Facts)
@@ -80,9 +87,8 @@ func TestOverLease_TakenAway(t *testing.T) {
 // Nobody else may start before the program of a holder that cannot renew must have ended.
 func TestOverLease_EndsBeforeOthersBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, settings := leasetest.NewMemory(), lease.DefaultSettings()
-		a, _ := over(t, store, "a", settings, false)
-		b, _ := over(t, store, "b", settings, false)
+		settings := lease.DefaultSettings()
+		store, a, b, _ := rivals(t, settings, false)
 		turn, err := a(t.Context())
 		require.NoError(t, err)
 		next := make(chan time.Time)
@@ -146,9 +152,8 @@ func TestOverLease_SlowDisk(t *testing.T) {
 // With Once a process leaves with the next heartbeat of the holder, never earlier.
 func TestOverLease_Once(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, settings := leasetest.NewMemory(), lease.DefaultSettings()
-		a, holder := over(t, store, "a", settings, true)
-		b, _ := over(t, store, "b", settings, true)
+		settings := lease.DefaultSettings()
+		_, a, b, holder := rivals(t, settings, true)
 		turn, err := a(t.Context())
 		require.NoError(t, err)
 		began := time.Now()
@@ -171,10 +176,9 @@ func TestOverLease_Once(t *testing.T) {
 // A holder for ever is waited for until it releases.
 func TestOverLease_OnceInfinite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store, settings := leasetest.NewMemory(), lease.DefaultSettings()
+		settings := lease.DefaultSettings()
 		settings.HeartbeatTimeout = lease.Infinite
-		a, holder := over(t, store, "a", settings, true)
-		b, _ := over(t, store, "b", settings, true)
+		_, a, b, holder := rivals(t, settings, true)
 		turn, err := a(t.Context())
 		require.NoError(t, err)
 		require.True(t, turn.Valid().IsZero())

@@ -18,20 +18,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/program"
 )
 
-func TestStatus_IsThatOfAShell(t *testing.T) {
-	for script, want := range map[string]int{
-		"exit 0": 0, "exit 7": 7, "exit 255": 255, "kill -KILL $$": 137, "kill -TERM $$": 143, "kill -INT $$": 130, "kill -HUP $$": 129,
-	} {
-		t.Run(script, func(t *testing.T) {
-			o, _ := options(t, script)
-			p := begin(t, o)
-			ended(t, p, []int{p.Pid()})
-			require.Equal(t, want, p.Status().ExitCode())
-			require.Empty(t, p.Status().Because)
-		})
-	}
-}
-
 func TestStart_WhatCannotBeStarted(t *testing.T) {
 	dir := t.TempDir()
 	text := filepath.Join(dir, "text")
@@ -62,12 +48,6 @@ func TestStart_TooLate(t *testing.T) {
 	}
 	_, err := os.Stat(file)
 	require.ErrorIs(t, err, fs.ErrNotExist)
-}
-
-func TestKeep_IsStartedByNobodyElse(t *testing.T) {
-	out, err := exec.Command(os.Args[0], "supervise").CombinedOutput()
-	require.Error(t, err)
-	require.Contains(t, string(out), program.ErrNotSupervisor.Error())
 }
 
 // A parent that ends without a program is no reason to complain.

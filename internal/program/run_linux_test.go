@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -76,11 +74,12 @@ func turn(token uint64) *ender {
 // play runs a shell script in the turns; its processes write their numbers to $PIDS, and "ready" to the file
 // $READY.
 func play(t *testing.T, s *script, text string, change ...func(*program.RunOptions)) (run func() (int, error), ready func(token int)) {
-	dir := t.TempDir()
-	s.t, s.pids = t, filepath.Join(dir, "pids")
-	o := program.RunOptions{Guard: s.Next, Program: program.DefaultOptions(), Log: slog.New(slog.NewTextHandler(t.Output(), nil)), Signals: make(chan os.Signal)}
-	o.Program.Supervisor, o.Program.Path, o.Program.Args = []string{os.Args[0], "supervise"}, "/bin/sh", []string{"sh", "-c", text}
-	o.Program.Env = append(os.Environ(), "PIDS="+s.pids, "READY="+filepath.Join(dir, "ready"), "SBR_TOKEN=stale")
+	s.t = t
+	o := program.RunOptions{Guard: s.Next, Signals: make(chan os.Signal)}
+	o.Program, s.pids = options(t, text)
+	o.Log = o.Program.Log
+	readyFile := s.pids + ".ready"
+	o.Program.Env = append(o.Program.Env, "READY="+readyFile, "SBR_TOKEN=stale")
 	for _, c := range change {
 		c(&o)
 	}
@@ -91,7 +90,7 @@ func play(t *testing.T, s *script, text string, change ...func(*program.RunOptio
 	}
 	ready = func(token int) {
 		require.Eventually(t, func() bool {
-			text, _ := os.ReadFile(filepath.Join(dir, "ready"))
+			text, _ := os.ReadFile(readyFile)
 			return string(text) == fmt.Sprintf("%d\n", token)
 		}, 20*time.Second, time.Millisecond)
 	}
@@ -122,17 +121,6 @@ func TestRun_TurnAfterTurn(t *testing.T) {
 		{Status: program.Status{Signal: 9, Because: "lost"}, Again: true, Why: "lost"},
 		{Status: program.Status{Code: 3}, Why: "it has ended by itself, with exit status 3"},
 	}, s.ends)
-}
-
-func TestRun_OnceIsNotWaitedForAgain(t *testing.T) {
-	first := turn(1)
-	s := &script{turns: []*program.Turn{first.Turn}}
-	run, ready := play(t, s, obstinate, func(o *program.RunOptions) { o.Once = true })
-	go func() { ready(1); first.over(errLost) }()
-	_, err := run()
-	require.EqualError(t, err, "the program was stopped before its end: lost")
-	require.Len(t, s.ends, 1)
-	require.False(t, s.ends[0].Again)
 }
 
 // A turn that is to end in peace leaves the program its time; then it is killed.

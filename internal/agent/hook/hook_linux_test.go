@@ -150,15 +150,16 @@ func TestRun_TheFileChanged(t *testing.T) {
 }
 
 // A command that hangs is ended with its children, also with one that does not listen to SIGTERM and holds no
-// output.
+// output. Down ends with its context.
 func TestRun_ChildrenAreEnded(t *testing.T) {
 	dir := t.TempDir()
-	r, _ := start(t, hooks{OnDown: append(script(t, `
+	r, j := start(t, hooks{OnDown: append(script(t, `
 		sh -c 'trap "" TERM; echo $$ >"$0/pid"; while :; do sleep 0.01; done' "$1" >/dev/null 2>&1 &
 		exec sleep 1000`), dir)})
 	ctx, cancel := contextThatEnds(t, func() { appears(t, filepath.Join(dir, "pid")) })
 	defer cancel()
-	r.Down(ctx, facts)
+	within(t, waitMost, func() { r.Down(ctx, facts) })
+	require.Contains(t, j.one(t, "sbr: hook failed")["problem"], "context canceled")
 	pid, err := strconv.Atoi(strings.TrimSpace(appears(t, filepath.Join(dir, "pid"))))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return !proc.Running(pid) }, waitMost, 10*time.Millisecond)
@@ -308,33 +309,6 @@ func TestDown_EndsWhatRunsBefore(t *testing.T) {
 	r.Close()
 	require.Equal(t, "begun\n", appears(t, begun))
 	require.Len(t, j.lines(t, "sbr: hook starts"), 2)
-}
-
-// Down is bounded by the time-out and by its context, and by nothing that a command does.
-func TestDown_IsBounded(t *testing.T) {
-	t.Run("time-out", func(t *testing.T) {
-		r, _ := start(t, hooks{Timeout: 50 * time.Millisecond, OnDown: script(t, `trap '' TERM; while :; do sleep 0.01; done`)})
-		within(t, killAfter, func() { r.Down(t.Context(), facts) })
-		within(t, waitMost, r.Close)
-	})
-	t.Run("context", func(t *testing.T) {
-		begun := filepath.Join(t.TempDir(), "begun")
-		r, j := start(t, hooks{OnDown: append(script(t, `echo begun >"$1"; exec sleep 1000`), begun)})
-		ctx, cancel := contextThatEnds(t, func() { appears(t, begun) })
-		defer cancel()
-		within(t, waitMost, func() { r.Down(ctx, facts) })
-		require.Contains(t, j.one(t, "sbr: hook failed")["problem"], "context canceled")
-	})
-	t.Run("close", func(t *testing.T) {
-		begun := filepath.Join(t.TempDir(), "begun")
-		r, j := start(t, hooks{OnDown: append(script(t, `echo begun >"$1"; exec sleep 1000`), begun)})
-		go func() {
-			appears(t, begun)
-			r.Close()
-		}()
-		within(t, waitMost, func() { r.Down(t.Context(), facts) })
-		require.Equal(t, "it was ended: the agent ends", j.one(t, "sbr: hook failed")["problem"])
-	})
 }
 
 // A reader of the log that stands still holds up no one.

@@ -2,6 +2,7 @@ package hook
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -49,10 +50,19 @@ func TestSignal_Refuses(t *testing.T) {
 		"too large":    {"4294967297", "must hold one positive number"},
 		"this process": {strconv.Itoa(os.Getpid()), "the pid of this process"},
 		"stale":        {strconv.Itoa(stale.Process.Pid), "no such process: the file is stale"},
+		"among blanks": {fmt.Sprintf("  %d\r\n\n", stale.Process.Pid), "no such process: the file is stale"},
+		"no file":      {"", "no such file or directory"},
+		"a folder":     {"", "is a directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "pid")
-			require.NoError(t, os.WriteFile(file, []byte(tc.text), 0o600))
+			switch name {
+			case "no file":
+			case "a folder":
+				file = t.TempDir()
+			default:
+				require.NoError(t, os.WriteFile(file, []byte(tc.text), 0o600))
+			}
 			// A signal that does no harm to whom it should not reach.
 			r, j := start(t, hooks{PIDFile: file, Signal: "SIGCONT", OnDown: script(t, `exit 0`)})
 			r.Down(t.Context(), facts)
@@ -60,24 +70,6 @@ func TestSignal_Refuses(t *testing.T) {
 			j.one(t, "sbr: hook ended")
 		})
 	}
-}
-
-func TestSignal_NoSuchFile(t *testing.T) {
-	dir := t.TempDir()
-	for path, says := range map[string]string{
-		filepath.Join(dir, "absent"): "no such file or directory",
-		dir:                          "is a directory",
-	} {
-		r, j := start(t, hooks{PIDFile: path, Signal: "SIGTERM"})
-		r.Down(t.Context(), facts)
-		require.Contains(t, j.one(t, "sbr: no signal was sent")["problem"], says)
-	}
-}
-
-func TestSignal_BlanksAroundThePID(t *testing.T) {
-	pid, err := parsePID([]byte("  4242\r\n\n"))
-	require.NoError(t, err)
-	require.Equal(t, 4242, pid)
 }
 
 // FuzzParsePID: what is accepted is a positive number that some process other than init and this one may

@@ -27,8 +27,7 @@ var suspends = clustertest.Options{Config: func(name string, c *downing.Config) 
 // The connection breaks: the program is stopped, and started again once that was told.
 func TestConnectionLost_StopsAndComesBack(t *testing.T) {
 	eachWay(t, 1, clustertest.Options{}, func(t *testing.T, c *crew) {
-		p := c.attach("n1", nil)
-		c.runs(p, 30*time.Second)
+		p := c.starts("n1")
 		cut := time.Now()
 		c.agents["n1"].listener.cut()
 		c.Eventually(30*time.Second, "it is not started again", func() bool { return p.count() == 2 && p.running() })
@@ -45,16 +44,13 @@ func TestConnectionLost_StopsAndComesBack(t *testing.T) {
 // The program's side comes back with what its program has left: a successor that waits gets it.
 func TestConnectionLost_WhatWasLeftIsHandedOver(t *testing.T) {
 	with(t, 2, clustertest.Options{}, nil, func(t *testing.T, c *crew) {
-		x, err := c.agents["n1"].post(nil, hello("backup", "comes-back", 4711))
-		require.NoError(t, err)
-		x.hears(func(m attach.FromAgent) bool { return m.Start != nil })
+		x, _ := c.agents["n1"].begins(hello("backup", "comes-back", 4711))
 		second := c.attach("n2", nil)
 		time.Sleep(time.Second)
 		x.close()
 		time.Sleep(2 * time.Second)
 		require.Zero(t, second.count())
-		x, err = c.agents["n1"].post(nil, strings.Replace(hello("backup", "comes-back", 4711), `"pid"`, `"ended":{"run":1,"state":"bGFzdA=="},"pid"`, 1))
-		require.NoError(t, err)
+		x = c.agents["n1"].post(nil, strings.Replace(hello("backup", "comes-back", 4711), `"pid"`, `"ended":{"run":1,"state":"bGFzdA=="},"pid"`, 1))
 		defer x.close()
 		c.Eventually(5*time.Second, "n2 does not run it", func() bool { return second.count() == 1 })
 		require.Equal(t, "last", second.last().state)
@@ -65,9 +61,7 @@ func TestConnectionLost_WhatWasLeftIsHandedOver(t *testing.T) {
 // ended.
 func TestConnectionLost_OthersWaitForTheProgram(t *testing.T) {
 	eachWay(t, 2, clustertest.Options{}, func(t *testing.T, c *crew) {
-		x, err := c.agents["n1"].post(nil, hello("backup", "dies", 4711))
-		require.NoError(t, err)
-		started := x.hears(func(m attach.FromAgent) bool { return m.Start != nil }).Start
+		x, started := c.agents["n1"].begins(hello("backup", "dies", 4711))
 		second := c.attach("n2", nil)
 		time.Sleep(5 * time.Second)
 		gone := time.Now()
@@ -89,10 +83,8 @@ func TestProgramSilent_OthersWaitForWhatWasPromised(t *testing.T) {
 		c.Store = stores.View(name)
 		c.Lease.HeartbeatTimeout, c.Lease.HeartbeatInterval, c.Lease.OperationTimeout = 40*time.Second, 2*time.Second, time.Second
 	}, func(t *testing.T, c *crew) {
-		x, err := c.agents["n1"].post(nil, hello("backup", "stands-still", 4711))
-		require.NoError(t, err)
+		x, _ := c.agents["n1"].begins(hello("backup", "stands-still", 4711))
 		defer x.close()
-		x.hears(func(m attach.FromAgent) bool { return m.Start != nil })
 		time.Sleep(3 * time.Second)
 		x.say(`{"ping":1}`)
 		p := x.hears(func(m attach.FromAgent) bool { return m.Pong != nil }).Pong
@@ -110,10 +102,8 @@ func TestProgramSilent_OthersWaitForWhatWasPromised(t *testing.T) {
 // over.
 func TestNeverEnds_NothingStartsElsewhere(t *testing.T) {
 	eachWay(t, 2, clustertest.Options{}, func(t *testing.T, c *crew) {
-		x, err := c.agents["n1"].post(nil, hello("backup", "stubborn", 4711))
-		require.NoError(t, err)
+		x, _ := c.agents["n1"].begins(hello("backup", "stubborn", 4711))
 		defer x.close()
-		x.hears(func(m attach.FromAgent) bool { return m.Start != nil })
 		stopped := make(chan *attach.Stop, 1)
 		go func() {
 			for {
@@ -151,8 +141,7 @@ func TestNeverEnds_NothingStartsElsewhere(t *testing.T) {
 // The agent is paused, and sends nothing: the program runs for as long as it was allowed to, and no longer.
 func TestAgentSilent_TheProgramEndsInTime(t *testing.T) {
 	eachWay(t, 2, clustertest.Options{}, func(t *testing.T, c *crew) {
-		p := c.attach("n1", nil)
-		c.runs(p, 30*time.Second)
+		p := c.starts("n1")
 		time.Sleep(10 * time.Second)
 		silent := time.Now()
 		c.agents["n1"].listener.gate.Close()
@@ -170,8 +159,7 @@ func TestAgentSilent_TheProgramEndsInTime(t *testing.T) {
 // A pause of the agent that is shorter than what it has promised changes nothing.
 func TestAgentSilent_AShortPauseIsNothing(t *testing.T) {
 	with(t, 1, clustertest.Options{}, nil, func(t *testing.T, c *crew) {
-		p := c.attach("n1", nil)
-		c.runs(p, 30*time.Second)
+		p := c.starts("n1")
 		c.agents["n1"].listener.gate.Close()
 		time.Sleep(2 * time.Second)
 		c.agents["n1"].listener.gate.Open()
@@ -233,8 +221,7 @@ func TestLeaseTaken_KillsAtOnce(t *testing.T) {
 func TestRefused(t *testing.T) {
 	with(t, 1, clustertest.Options{}, nil, func(t *testing.T, c *crew) {
 		a := c.agents["n1"]
-		x, err := a.post(nil, hello("backup", "first", 4711))
-		require.NoError(t, err)
+		x := a.post(nil, hello("backup", "first", 4711))
 		defer x.close()
 		require.Equal(t, http.StatusOK, x.resp.StatusCode)
 		for _, refused := range []struct {
@@ -259,8 +246,7 @@ func TestRefused(t *testing.T) {
 			if refused.peer != "" {
 				a.listener.peer = refused.peer
 			}
-			r, err := a.post(refused.change, refused.line)
-			require.NoError(t, err, refused.name)
+			r := a.post(refused.change, refused.line)
 			status, text := r.refused()
 			require.Equal(t, refused.status, status, refused.name)
 			require.Contains(t, text, refused.text, refused.name)
@@ -272,14 +258,12 @@ func TestRefused(t *testing.T) {
 func TestNonsense_EndsTheConnection(t *testing.T) {
 	for _, line := range []string{"nonsense", `{"ping":1,"detach":true}`, `{"ended":{"run":0}}`, strings.Repeat("x", attach.MaxLine+1), hello("backup", "x", 1)} {
 		with(t, 1, clustertest.Options{}, nil, func(t *testing.T, c *crew) {
-			x, err := c.agents["n1"].post(nil, hello("backup", "x", 1))
-			require.NoError(t, err)
+			x, _ := c.agents["n1"].begins(hello("backup", "x", 1))
 			defer x.close()
-			x.hears(func(m attach.FromAgent) bool { return m.Start != nil })
 			go x.say(line)
 			bye := x.hears(func(m attach.FromAgent) bool { return m.Bye != nil }).Bye
 			require.NotEmpty(t, bye.Why)
-			_, err = x.in.Read()
+			_, err := x.in.Read()
 			require.ErrorIs(t, err, io.EOF)
 		})
 	}
@@ -288,8 +272,7 @@ func TestNonsense_EndsTheConnection(t *testing.T) {
 // A program that reads nothing holds nobody up, and is let go.
 func TestDeaf_IsLetGo(t *testing.T) {
 	with(t, 1, clustertest.Options{}, nil, func(t *testing.T, c *crew) {
-		x, err := c.agents["n1"].post(nil, hello("backup", "deaf", 1))
-		require.NoError(t, err)
+		x := c.agents["n1"].post(nil, hello("backup", "deaf", 1))
 		defer x.close()
 		go func() {
 			for range 5000 { // the server's buffers are larger than one answer
@@ -306,8 +289,7 @@ func TestDeaf_IsLetGo(t *testing.T) {
 func TestList_SaysWhatRunsWhere(t *testing.T) {
 	with(t, 2, clustertest.Options{}, nil, func(t *testing.T, c *crew) {
 		require.Equal(t, "[]", c.agents["n1"].list(t))
-		p := c.attach("n1", nil)
-		c.runs(p, 30*time.Second)
+		p := c.starts("n1")
 		c.attach("n2", nil)
 		c.Eventually(30*time.Second, "n2 does not know", func() bool { return strings.Contains(c.agents["n2"].list(t), `"holder": "n1"`) })
 		here, there := c.agents["n1"].host.Singletons()[0], c.agents["n2"].host.Singletons()[0]

@@ -24,8 +24,7 @@ func eachWay(t *testing.T, n int, o clustertest.Options, test func(t *testing.T,
 
 func TestAttach_StartsTheProgramAndTellsItTheFacts(t *testing.T) {
 	eachWay(t, 2, clustertest.Options{}, func(t *testing.T, c *crew) {
-		p := c.attach("n1", nil)
-		c.runs(p, 30*time.Second)
+		p := c.starts("n1")
 		r := p.last()
 		require.Equal(t, "backup", r.facts["SBR_SINGLETON"])
 		require.Equal(t, "payments", r.facts["SBR_SYSTEM"])
@@ -113,8 +112,7 @@ func TestDetach_OfOneThatWaits(t *testing.T) {
 // Nobody is there to take over: the program is stopped at once.
 func TestDetach_NobodyThere(t *testing.T) {
 	eachWay(t, 1, clustertest.Options{}, func(t *testing.T, c *crew) {
-		p := c.attach("n1", nil)
-		c.runs(p, 30*time.Second)
+		p := c.starts("n1")
 		asked := time.Now()
 		p.leave <- struct{}{}
 		c.Eventually(5*time.Second, "it is not stopped", func() bool { return !p.running() })

@@ -156,7 +156,8 @@ func TestFeed_SendsWhatChanges(t *testing.T) {
 
 		time.Sleep(10 * time.Second)
 		require.Empty(t, w.taken(), "nothing has changed")
-		f.set(func(f *fake) { f.lose(1) })
+		f.happened(noon, downing.OccurredUnreachable, "n3 is unreachable").happened(noon, downing.OccurredSuspended, "suspended")
+		f.set(func(f *fake) { f.status.Unreachable = []string{"n3"} })
 		time.Sleep(pollEvery)
 		next := parse(t, w.taken())
 		require.Equal(t, "state occurrence occurrence", names(next), "the whole state and what is new in the history, at once")

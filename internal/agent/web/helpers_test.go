@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,8 +18,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // noLeaks fails the test if it leaves a goroutine behind.
 func noLeaks(t *testing.T) {
@@ -89,31 +86,22 @@ func (f *fake) happened(at time.Time, kind, text string) *fake {
 	return f
 }
 
-func uid(name string) string { return name + "#k3v9xq2m" }
-
 // whole is a cluster of n1 … nN that is seen from n1; nothing is wrong with it.
 func whole(n int) *fake {
 	f := &fake{
 		journal: new(Journal),
 		health:  Health{Live: Check{OK: true}, Ready: Check{OK: true}},
-		config: Config{
-			YAML: "system: payments\nsplit-brain-resolver:\n  active-strategy: lease-majority\n  stable-after: 20s\nserf:\n  rpc: 127.0.0.1:7373\n  rpc-auth-key: '***'\n",
-			Timings: [][]string{
-				{"Serf notices", "5.8s to 13.1s", "8.2s to 2m4s"},
-				{"own probes notice", "3s to 5.5s", "3s to 5.5s"},
-				{"both sides up after the verdict", "at most 100ms watching the lease"},
-			},
-		},
+		config:  Config{YAML: "system: payments\n", Timings: [][]string{{"Serf notices", "5.8s to 13.1s", "8.2s to 2m4s"}}},
 	}
 	f.status = downing.Status{
-		System: "payments", Member: "n1", Incarnation: uid("n1"), State: sbr.StateUp, Unreachable: []string{}, Leader: "n1", Responsible: true,
+		System: "payments", Member: "n1", Incarnation: "n1#k3v9xq2m", State: sbr.StateUp, Unreachable: []string{}, Leader: "n1", Responsible: true,
 		Lease: downing.LeaseStatus{Kind: "kubernetes", Name: "payments-sbr"}, ConfigDigest: "7f3a9c1e", StableAfter: "20s", Version: "v0.4.0",
 		Verdict: downing.VerdictStatus{Survivors: []string{}, Down: []string{}}, Reports: []downing.ReportStatus{}, Members: []downing.MemberStatus{},
 	}
 	for i := range n {
 		name := fmt.Sprintf("n%d", i+1)
 		f.status.Members = append(f.status.Members, downing.MemberStatus{
-			Name: name, Incarnation: uid(name), Status: "up", Reachable: true, Address: fmt.Sprintf("10.0.%d.%d:7946", (i+1)/250, (i+1)%250), Roles: []string{"web"},
+			Name: name, Incarnation: name + "#k3v9xq2m", Status: "up", Reachable: true, Address: fmt.Sprintf("10.0.%d.%d:7946", (i+1)/250, (i+1)%250), Roles: []string{"web"},
 		})
 	}
 	f.happened(noon.Add(-90*time.Second), "armed", fmt.Sprintf("armed: %d members, nothing changed for 5s", n))
@@ -122,54 +110,6 @@ func whole(n int) *fake {
 
 // noon is when the histories of tests take place.
 var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
-
-// lose makes the last of the members unreachable; every member on this side says so.
-func (f *fake) lose(k int) *fake {
-	n := len(f.status.Members)
-	for i := n - k; i < n; i++ {
-		m := &f.status.Members[i]
-		m.Reachable = false
-		f.status.Unreachable = append(f.status.Unreachable, m.Name)
-		for j := range min(n-k, 5) {
-			f.status.Reports = append(f.status.Reports, downing.ReportStatus{Observer: f.status.Members[(i+j)%(n-k)].Name, Subject: m.Name})
-		}
-		f.happened(noon.Add(time.Duration(i)*time.Second/10), downing.OccurredUnreachable, m.Name+" is unreachable")
-	}
-	f.health.Ready = Check{Reason: "a partition may be under way"}
-	f.status.State, f.status.SuspendedBecause = sbr.StateSuspended, f.status.Unreachable[0]+" is unreachable"
-	since := noon
-	f.status.SuspendedSince = &since
-	return f.happened(noon.Add(time.Second), downing.OccurredSuspended, "suspended: a partition may be under way")
-}
-
-// deadline sets when a decision is due and since when this goes on.
-func (f *fake) deadline(since, at time.Time) *fake {
-	f.status.SuspendedSince, f.status.Deadline = &since, &at
-	return f
-}
-
-// decided is what a verdict leaves behind: of n members the last k were downed.
-func decided(n, k int) *fake {
-	f := whole(n).lose(k)
-	f.status.State, f.status.SuspendedSince, f.status.SuspendedBecause, f.status.Reports = sbr.StateUp, nil, "", []downing.ReportStatus{}
-	f.health.Ready = Check{OK: true}
-	v := &f.status.Verdict
-	v.Token, v.DecidedBy, v.Reason = 4, uid("n1"), fmt.Sprintf("%d of %d counted members are reachable, a majority", n-k, n)
-	for i := range f.status.Members {
-		m := &f.status.Members[i]
-		if m.Reachable {
-			v.Survivors = append(v.Survivors, m.Incarnation)
-			continue
-		}
-		m.Status = "down"
-		v.Down = append(v.Down, m.Incarnation)
-	}
-	f.status.Lease.Holder, f.status.Lease.Token = uid("n1"), 4
-	f.happened(noon.Add(20*time.Second), string(sbr.TopicDecision), "acquire-lease-and-down-unreachable: "+v.Reason)
-	f.happened(noon.Add(20200*time.Millisecond), downing.OccurredGranted, "holds the lease payments-sbr, token 4")
-	f.happened(noon.Add(20300*time.Millisecond), downing.OccurredVerdict, fmt.Sprintf("verdict 4 by n1: %d survivors, %d down: %s", n-k, k, v.Reason))
-	return f.happened(noon.Add(21*time.Second), downing.OccurredResumed, "resumed: the partition is resolved")
-}
 
 // served serves until the test ends, and returns the address with http://.
 func served(t *testing.T, o Options) (s *Server, url string) {
