@@ -17,8 +17,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing/memnet/serfnet"
 )
 
-var five = []string{"n1", "n2", "n3", "n4", "n5"}
-
 func TestStart_RestartElsewhereUnderAnotherName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New(memnet.Config{})
