@@ -275,11 +275,15 @@ type besides struct {
 	announced map[string]sbr.ID
 }
 
-// beside runs a test in virtual time.
-func beside(t *testing.T, config func(name string, c *downing.Config), f func(t *testing.T, b *besides)) {
+// beside runs a test in virtual time, with n agents whose providers are armed.
+func beside(t *testing.T, n int, config func(name string, c *downing.Config), f func(t *testing.T, b *besides)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &besides{cluster: newCluster(t, config), agents: make(map[string]*stockAgent), announced: make(map[string]sbr.ID)}
 		defer b.stop()
+		for i, name := range clustertest.Names(n) {
+			b.boot(name, clustertest.Names(min(i, 1))...)
+		}
+		b.Whole(n)
 		f(t, b)
 	})
 }
@@ -287,10 +291,17 @@ func beside(t *testing.T, config func(name string, c *downing.Config), f func(t 
 // boot starts an agent and a provider beside it.
 func (b *besides) boot(name string, join ...string) *clustertest.Member {
 	b.t.Helper()
+	b.agent(name, map[string]string{"team": "blue"}, join...)
+	return b.protect(name)
+}
+
+// agent starts an agent that has these tags, without a provider.
+func (b *besides) agent(name string, tags map[string]string, join ...string) *stockAgent {
+	b.t.Helper()
 	a := &stockAgent{c: b.cluster, name: name}
 	b.agents[name] = a
-	a.boot(map[string]string{"team": "blue"}, join...)
-	return b.protect(name)
+	a.boot(tags, join...)
+	return a
 }
 
 // protect starts a provider beside an agent that runs; an earlier one has stopped.
@@ -300,16 +311,6 @@ func (b *besides) protect(name string, change ...func(*downing.Config)) *cluster
 	m.Serf = a.node
 	require.NoError(b.t, m.Provider.Beside(b.t.Context(), a, &probes{b: b, agent: a}))
 	return m
-}
-
-// bootAll starts n1..nN and waits until they are armed.
-func (b *besides) bootAll(n int) {
-	b.t.Helper()
-	names := clustertest.Names(n)
-	for i, name := range names {
-		b.boot(name, names[:min(i, 1)]...)
-	}
-	b.Whole(n)
 }
 
 func (b *besides) state(name string) sbr.State { return b.provider(name).Status().State }

@@ -19,39 +19,10 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// Stock agents with Serf's LAN settings are cut; exactly one side survives, and after the heal still.
-func TestBeside_Split_ExactlyOneSideSurvives(t *testing.T) {
-	long(t)
-	for _, tc := range []struct {
-		name   string
-		nodes  int
-		groups [][]string
-	}{
-		{"3|2", 5, [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}}},
-		{"1|4 with the leader alone", 5, [][]string{{"n1"}, {"n2", "n3", "n4", "n5"}}},
-		{"2|2|1", 5, [][]string{{"n1", "n2"}, {"n3", "n4"}, {"n5"}}},
-		{"1|1", 2, [][]string{{"n1"}, {"n2"}}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			beside(t, nil, func(t *testing.T, b *besides) {
-				b.bootAll(tc.nodes)
-				require.NoError(t, b.Net.Partition(tc.groups...))
-				b.requireOneSide(tc.groups, 2*time.Minute)
-				time.Sleep(3 * time.Minute)
-				b.Net.Heal()
-				time.Sleep(2 * time.Minute)
-				b.requireOneSide(tc.groups, time.Second)
-				up := b.Up()
-				b.Eventually(time.Minute, "the losers are not removed", func() bool { return len(b.provider(up[0]).Status().Members) == len(up) })
-			})
-		})
-	}
-}
-
 // The agent falls silent while everything else is well: suspended at once, up again when it answers.
 func TestBeside_SilentAgent_SuspendsAtOnceAndResumes(t *testing.T) {
-	beside(t, nil, func(t *testing.T, b *besides) {
-		b.bootAll(3)
+	m := newMeters(t)
+	beside(t, 3, m.config, func(t *testing.T, b *besides) {
 		var calls []string
 		b.provider("n1").OnSuspend(func(why string) { calls = append(calls, "suspend: "+why) })
 		b.provider("n1").OnResume(func(why string) { calls = append(calls, "resume: "+why) })
@@ -67,6 +38,8 @@ func TestBeside_SilentAgent_SuspendsAtOnceAndResumes(t *testing.T) {
 		require.NotNil(t, s.MembersAsOf, "it is old")
 		require.WithinRange(t, *s.MembersAsOf, silent, time.Now())
 		time.Sleep(5 * time.Second)
+		m.require("n1", "sbr.agent.unreachable = 1", "sbr.agent.unreachable.time > 3", "sbr.agent.failures{reason=timeout} = 1",
+			"sbr.suspensions{cause=agent} = 1", "sbr.partitions{cause=agent} = 1")
 		b.agents["n1"].setSilent(false)
 		b.Eventually(10*time.Second, "it does not resume", func() bool { return b.state("n1") == sbr.StateUp })
 		require.Nil(t, b.provider("n1").Status().MembersAsOf)
@@ -77,6 +50,20 @@ func TestBeside_SilentAgent_SuspendsAtOnceAndResumes(t *testing.T) {
 		require.Len(t, calls, 2)
 		require.Equal(t, "suspend: the Serf agent does not answer", calls[0])
 		require.Contains(t, calls[1], "resume: ")
+		m.require("n1", "sbr.agent.unreachable = 0", "sbr.agent.unreachable.time < 7")
+	})
+}
+
+// An agent that refuses a removal is asked again.
+func TestBeside_RefusedRemovalIsTriedAgain(t *testing.T) {
+	m := newMeters(t)
+	config := func(name string, c *downing.Config) { m.config(name, c); clustertest.MajorityFirst(name, c) }
+	beside(t, 3, config, func(t *testing.T, b *besides) {
+		b.agents["n1"].refuseRemovals(errors.New("refused"))
+		require.NoError(t, b.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
+		b.Eventually(time.Minute, "n3 is up", func() bool { return b.Member("n3").Down() })
+		time.Sleep(30 * time.Second)
+		m.require("n1", "sbr.removals{outcome=failed} > 1")
 	})
 }
 
@@ -87,8 +74,7 @@ func TestBeside_SilentAgent_GoesDown(t *testing.T) {
 		"dies":  func(a *stockAgent) { a.halt() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			beside(t, clustertest.MajorityFirst, func(t *testing.T, b *besides) {
-				b.bootAll(3)
+			beside(t, 3, clustertest.MajorityFirst, func(t *testing.T, b *besides) {
 				began := time.Now()
 				fail(b.agents["n1"])
 				require.NoError(t, b.Net.Partition([]string{"n1"}, []string{"n2", "n3"})) // nobody hears of it any more
@@ -114,9 +100,8 @@ func TestBeside_Blind_DecidesNothing(t *testing.T) {
 		clustertest.MajorityFirst(name, c)
 		c.AgentTimeout = 10 * time.Minute
 	}
-	beside(t, long, func(t *testing.T, b *besides) {
-		b.bootAll(5)
-		require.NoError(t, b.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
+	beside(t, 5, long, func(t *testing.T, b *besides) {
+		require.NoError(t, b.Net.Partition(upper, lower))
 		b.Eventually(time.Minute, "it sees no partition", func() bool { return b.provider("n1").Status().Deadline != nil })
 		for _, name := range []string{"n1", "n2", "n3"} {
 			b.agents[name].setSilent(true)
@@ -133,8 +118,7 @@ func TestBeside_Blind_DecidesNothing(t *testing.T) {
 
 // What was decided elsewhere still downs a member that sees nothing: it watches the lease.
 func TestBeside_Blind_ObeysAVerdict(t *testing.T) {
-	beside(t, nil, func(t *testing.T, b *besides) {
-		b.bootAll(3)
+	beside(t, 3, nil, func(t *testing.T, b *besides) {
 		b.agents["n3"].setSilent(true)
 		time.Sleep(time.Second)
 		b.Store.Restore(lease.Record{Token: 1, Verdict: &sbr.Verdict{Token: 1, DecidedBy: "other#u", Reason: "somebody else won"}})
@@ -151,8 +135,7 @@ func TestBeside_AnswersAgainAfterTheVerdict(t *testing.T) {
 		c.AgentTimeout = time.Hour
 		c.Resolver.Watched = false
 	}
-	beside(t, late, func(t *testing.T, b *besides) {
-		b.bootAll(3)
+	beside(t, 3, late, func(t *testing.T, b *besides) {
 		var resumed atomic.Bool
 		b.provider("n1").OnResume(func(string) { resumed.Store(true) })
 		b.agents["n1"].setSilent(true)
@@ -186,8 +169,7 @@ func (b *besides) stopKeeping(name string) downing.Status {
 func keepTags(_ string, c *downing.Config) { c.KeepTags = true }
 
 func TestBeside_Adoption_GoesOn(t *testing.T) {
-	beside(t, keepTags, func(t *testing.T, b *besides) {
-		b.bootAll(3)
+	beside(t, 3, keepTags, func(t *testing.T, b *besides) {
 		before := b.stopKeeping("n3")
 		time.Sleep(time.Second)
 		m := b.protect("n3")
@@ -202,8 +184,7 @@ func TestBeside_Adoption_GoesOn(t *testing.T) {
 // An incarnation that was downed while its process was away is down as soon as it is gone on with, and
 // nothing resumes before.
 func TestBeside_Adoption_DownedMeanwhile(t *testing.T) {
-	beside(t, keepTags, func(t *testing.T, b *besides) {
-		b.bootAll(3)
+	beside(t, 3, keepTags, func(t *testing.T, b *besides) {
 		before := b.stopKeeping("n3")
 		var survivors []sbr.ID
 		for _, m := range before.Members {
@@ -229,8 +210,7 @@ func TestBeside_Adoption_DownedMeanwhileWithoutALease(t *testing.T) {
 	majority := func(name string, c *downing.Config) {
 		c.KeepTags, c.Strategy, c.Store = true, "keep-majority", nil
 	}
-	beside(t, majority, func(t *testing.T, b *besides) {
-		b.bootAll(3)
+	beside(t, 3, majority, func(t *testing.T, b *besides) {
 		b.stopKeeping("n3")
 		decided := func() bool {
 			return slices.ContainsFunc(b.Occurred("n1"), func(o downing.Occurrence) bool { return o.Kind == string(sbr.TopicDecision) })
@@ -246,8 +226,7 @@ func TestBeside_Adoption_DownedMeanwhileWithoutALease(t *testing.T) {
 }
 
 func TestBeside_Adoption_NotOfWhatWasDownedHere(t *testing.T) {
-	beside(t, keepTags, func(t *testing.T, b *besides) {
-		b.bootAll(3)
+	beside(t, 3, keepTags, func(t *testing.T, b *besides) {
 		before := b.stopKeeping("n3")
 		m := b.protect("n3", func(c *downing.Config) {
 			c.Memory = remembering(t, `{"incarnation": "`+before.Incarnation+`", "over": true}`)
@@ -262,8 +241,7 @@ func TestBeside_Adoption_NotOfWhatWasDownedHere(t *testing.T) {
 // A provider that is stopped takes its tags back: the others count its node no more, at once and without
 // unrest.
 func TestBeside_Stop_TakesTheTagsBack(t *testing.T) {
-	beside(t, nil, func(t *testing.T, b *besides) {
-		b.bootAll(3)
+	beside(t, 3, nil, func(t *testing.T, b *besides) {
 		require.NoError(t, b.Member("n3").Stop())
 		tags := b.agents["n3"].node.LocalMember().Tags
 		require.Equal(t, "blue", tags["team"], "those of others stay")
@@ -283,8 +261,7 @@ func TestBeside_Stop_TakesTheTagsBack(t *testing.T) {
 
 // An operator makes the agent leave: that is a leave and no failure.
 func TestBeside_AgentLeaves(t *testing.T) {
-	beside(t, nil, func(t *testing.T, b *besides) {
-		b.bootAll(3)
+	beside(t, 3, nil, func(t *testing.T, b *besides) {
 		node := b.agents["n3"].node
 		require.NoError(t, node.Leave())
 		time.Sleep(time.Second)
@@ -300,8 +277,7 @@ func TestBeside_AgentLeaves(t *testing.T) {
 
 // The restored tags are the resolver's own: whatever an operator has set meanwhile stays.
 func TestBeside_TagsAreKept(t *testing.T) {
-	beside(t, nil, func(t *testing.T, b *besides) {
-		b.bootAll(2)
+	beside(t, 2, nil, func(t *testing.T, b *besides) {
 		id := b.provider("n2").Status().Incarnation
 		require.NoError(t, b.agents["n2"].node.SetTags(map[string]string{"team": "green"}))
 		b.Eventually(5*time.Second, "its tags are not put back", func() bool {
@@ -340,7 +316,7 @@ func (a *broken) Close() {
 
 // A start that fails leaves nothing behind and can be tried again.
 func TestBeside_StartFailsAndIsTriedAgain(t *testing.T) {
-	beside(t, nil, func(t *testing.T, b *besides) {
+	beside(t, 0, nil, func(t *testing.T, b *besides) {
 		a := &broken{stockAgent: &stockAgent{c: b.cluster, name: "n1"}}
 		b.agents["n1"] = a.stockAgent
 		a.boot(nil)
@@ -368,4 +344,101 @@ func TestBeside_StartFailsAndIsTriedAgain(t *testing.T) {
 		require.ErrorIs(t, p.Beside(t.Context(), a, prober), downing.ErrStarted)
 		b.Whole(1)
 	})
+}
+
+// The agent restarts and forgets its tags for a moment: its member has not gone, so no side looks smaller or
+// whole meanwhile.
+func TestBeside_AgentRestart_IsNoDeparture(t *testing.T) {
+	beside(t, 3, nil, func(t *testing.T, b *besides) {
+		id := b.provider("n3").Status().Incarnation
+		a := b.agents["n3"]
+		a.halt()
+		a.setSilent(true) // the RPC client connects later
+		a.boot(nil, "n1")
+		counted := func() bool {
+			return slices.ContainsFunc(b.provider("n1").Status().Members, func(m downing.MemberStatus) bool { return m.Incarnation == id })
+		}
+		for range 100 {
+			time.Sleep(100 * time.Millisecond)
+			require.True(t, counted(), "n1 does not count it any more")
+		}
+		a.setSilent(false)
+		b.Whole(3)
+		require.True(t, counted())
+		require.Len(t, b.Up(), 3)
+		require.Empty(t, b.Store.History())
+	})
+}
+
+// reboot restarts an agent under the same name, without the tags that were set at run time, and lets it
+// answer a second later.
+func (b *besides) reboot(name string, join ...string) {
+	a := b.agents[name]
+	a.halt()
+	a.setSilent(true)
+	a.boot(nil, join...)
+	time.Sleep(time.Second)
+	a.setSilent(false)
+}
+
+// An agent that restarts and is told to join nobody knows nobody. Its member sees no cluster of one, and
+// brings it back to the others, with its tags, also where nobody probes anybody.
+func TestBeside_AgentRestartsAlone(t *testing.T) {
+	for name, config := range map[string]func(string, *downing.Config){
+		"with probes": nil, "without": func(_ string, c *downing.Config) { c.Probe.Neighbours = 0 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			beside(t, 3, config, func(t *testing.T, b *besides) {
+				b.reboot("n3")
+				time.Sleep(time.Second)
+				require.Len(t, b.provider("n3").Status().Members, 3)
+				time.Sleep(5 * time.Second)
+				node, err := b.agents["n3"].answering()
+				require.NoError(t, err)
+				require.Len(t, node.Members(), 3)
+				require.NotEmpty(t, node.LocalMember().Tags[downing.TagUID])
+				b.Whole(3)
+				require.Len(t, b.Up(), 3)
+				require.Empty(t, b.Store.History())
+			})
+		})
+	}
+}
+
+// An agent restarts in the middle of a partition: still exactly one side survives, and nobody alone is a
+// side.
+func TestBeside_AgentRestartsDuringAPartition(t *testing.T) {
+	long(t)
+	ofOneSide := func(names []string) bool { return len(without(names, upper)) == 0 || len(without(names, lower)) == 0 }
+	for name, tc := range map[string]struct {
+		after time.Duration
+		node  string
+		join  []string
+	}{
+		"of the larger side, and joins it":   {5 * time.Second, "n3", []string{"n1"}},
+		"of the larger side, and is alone":   {5 * time.Second, "n3", nil},
+		"the leader's, late":                 {15 * time.Second, "n1", []string{"n2"}},
+		"of the smaller side, and joins it":  {5 * time.Second, "n5", []string{"n4"}},
+		"of the smaller side, and is alone":  {10 * time.Second, "n5", nil},
+		"right with the cut, larger":         {0, "n2", []string{"n3"}},
+		"right with the cut, smaller, alone": {0, "n4", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			beside(t, 5, nil, func(t *testing.T, b *besides) {
+				require.NoError(t, b.Net.Partition(upper, lower))
+				time.Sleep(tc.after)
+				b.reboot(tc.node, tc.join...)
+				b.Eventually(3*time.Minute, "more than one side is up", func() bool {
+					return len(b.Up()) > 0 && ofOneSide(b.Up())
+				})
+				time.Sleep(5 * time.Minute)
+				b.Net.Heal()
+				time.Sleep(time.Minute)
+				up := b.Up()
+				require.NotEmpty(t, up)
+				require.True(t, ofOneSide(up), up)
+				t.Log("up:", up)
+			})
+		})
+	}
 }

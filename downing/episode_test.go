@@ -3,7 +3,6 @@ package downing_test
 import (
 	"context"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,6 +21,19 @@ import (
 type tracers struct {
 	t     testing.TB
 	spans map[string]*tracetest.InMemoryExporter
+}
+
+// traced runs a test in virtual time in a cluster of n members that are armed.
+func traced(t *testing.T, n int, config func(string, *downing.Config), f func(t *testing.T, c *cluster, x *tracers)) {
+	t.Helper()
+	x := newTracers(t)
+	both := func(name string, c *downing.Config) {
+		x.config(name, c)
+		if config != nil {
+			config(name, c)
+		}
+	}
+	formed(t, n, both, func(t *testing.T, c *cluster) { f(t, c, x) })
 }
 
 func newTracers(t testing.TB) *tracers {
@@ -85,11 +97,8 @@ func events(s *tracetest.SpanStub, name string) (found []sdktrace.Event) {
 // deliveries, the downed members.
 func TestEpisode_SplitIsOneTraceOfAllMembers(t *testing.T) {
 	long(t)
-	x := newTracers(t)
-	config := func(name string, c *downing.Config) { x.config(name, c); clustertest.MajorityFirst(name, c) }
-	virtual(t, config, func(t *testing.T, c *cluster) {
-		c.Form(5)
-		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
+	traced(t, 5, clustertest.MajorityFirst, func(t *testing.T, c *cluster, x *tracers) {
+		require.NoError(t, c.Net.Partition(upper, lower))
 		cut := time.Now()
 		c.Eventually(time.Minute, "nobody won", func() bool { return c.Member("n4").Down() && c.Member("n5").Down() })
 		time.Sleep(2 * time.Minute)
@@ -143,39 +152,11 @@ func TestEpisode_SplitIsOneTraceOfAllMembers(t *testing.T) {
 	})
 }
 
-// A heal: every member has its own trace, and it ends when the members were together again.
-func TestEpisode_Heal(t *testing.T) {
-	long(t)
-	x := newTracers(t)
-	virtual(t, x.config, func(t *testing.T, c *cluster) {
-		c.Form(5)
-		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
-		time.Sleep(15 * time.Second)
-		c.Net.Heal()
-		healed := time.Now()
-		time.Sleep(3 * time.Minute)
-		ids := make(map[trace.TraceID]bool)
-		for _, m := range c.Members() {
-			name := m.Name
-			ep := x.episode(name)
-			require.Equal(t, "healed", attr(ep.Attributes, "sbr.outcome"))
-			require.Nil(t, attr(ep.Attributes, "sbr.verdict.token"))
-			require.Equal(t, codes.Unset, ep.Status.Code)
-			require.WithinDuration(t, healed, ep.EndTime, 20*time.Second, "the calm after it does not count")
-			require.Len(t, events(&ep, "resumed"), 1)
-			ids[ep.SpanContext.TraceID()] = true
-		}
-		require.Len(t, ids, 5)
-	})
-}
-
 // Flapping is one episode with a bounded number of steps, not thousands of traces.
 func TestEpisode_FlappingIsOneTrace(t *testing.T) {
 	long(t)
-	x := newTracers(t)
-	config := func(name string, c *downing.Config) { x.config(name, c); c.Resolver.DownAllWhenUnstable = 0 }
-	virtual(t, config, func(t *testing.T, c *cluster) {
-		c.Form(3)
+	steady := func(_ string, c *downing.Config) { c.Resolver.DownAllWhenUnstable = 0 }
+	traced(t, 3, steady, func(t *testing.T, c *cluster, x *tracers) {
 		for range 40 {
 			require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
 			time.Sleep(10 * time.Second)
@@ -201,24 +182,11 @@ func TestEpisode_FlappingIsOneTrace(t *testing.T) {
 // process before Done.
 func TestEpisode_DownIsWrittenBeforeTheExit(t *testing.T) {
 	x := newTracers(t)
-	var mu sync.Mutex
-	flushed := make(map[string]bool)
 	config := func(name string, c *downing.Config) {
 		x.config(name, c)
-		c.Tracer = flushing{c.Tracer, func() {
-			mu.Lock()
-			defer mu.Unlock()
-			flushed[name] = true
-		}}
-		c.Exit = func(int) {
-			require.Len(t, x.episodes(name), 1, "at the exit")
-			mu.Lock()
-			defer mu.Unlock()
-			require.True(t, flushed[name])
-		}
+		c.Exit = func(int) { require.Len(t, x.episodes(name), 1, "at the exit") }
 	}
-	virtual(t, config, func(t *testing.T, c *cluster) {
-		c.Form(3)
+	formed(t, 3, config, func(t *testing.T, c *cluster) {
 		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
 		c.Eventually(time.Minute, "nobody noticed the cut", func() bool { return c.provider("n1").Status().State == "suspended" })
 		// The store fails at the last moment: a side that knows that it is silent reads before it asks for
@@ -247,14 +215,6 @@ func TestEpisode_DownIsWrittenBeforeTheExit(t *testing.T) {
 	})
 }
 
-// flushing is a provider that can be flushed.
-type flushing struct {
-	trace.TracerProvider
-	flushed func()
-}
-
-func (f flushing) ForceFlush(context.Context) error { f.flushed(); return nil }
-
 // deaf is a provider whose collector does not answer, and that waits for it whatever its context says.
 type deaf struct{ trace.TracerProvider }
 
@@ -263,9 +223,7 @@ func (deaf) ForceFlush(context.Context) error { time.Sleep(time.Minute); return 
 // A collector that hangs does not keep a member from going down, nor for long from ending.
 func TestEpisode_HangingCollector(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
-		p := s.provider(func(c *downing.Config) { c.Tracer = deaf{sdktrace.NewTracerProvider()} })
-		node := s.create(p, nil, nil)
-		require.NoError(t, p.Start(t.Context(), node))
+		p, node := s.started(func(c *downing.Config) { c.Tracer = deaf{sdktrace.NewTracerProvider()} })
 		time.Sleep(10 * time.Second)
 		began := time.Now()
 		require.NoError(t, node.Shutdown())
@@ -299,9 +257,7 @@ func TestEpisode_BrokenExporter(t *testing.T) {
 
 // A failure that nothing announced is an episode as well; a member that is stopped ends its own.
 func TestEpisode_FailureAndStop(t *testing.T) {
-	x := newTracers(t)
-	virtual(t, x.config, func(t *testing.T, c *cluster) {
-		c.Form(3)
+	traced(t, 3, nil, func(t *testing.T, c *cluster, x *tracers) {
 		require.NoError(t, c.Member("n2").Serf.Shutdown())
 		<-c.provider("n2").Done()
 		n2 := x.episode("n2")

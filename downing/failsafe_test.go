@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -42,14 +43,24 @@ func TestWatchdog_LoopIsStuck(t *testing.T) {
 				}
 			}
 		})
+		var followed atomic.Pointer[sbr.State]
+		p.Follow(func() { followed.Store(new(p.Peers().State)) })
 		<-p.Downed()
 		require.Less(t, time.Since(began), 40*time.Second)
 		require.Contains(t, p.Reason(), "no progress for 20s")
-		require.Equal(t, sbr.StateDown, p.Status().State)
+		requireDown := func() {
+			require.Equal(t, sbr.StateDown, p.Status().State)
+			require.Equal(t, sbr.StateDown, p.Peers().State, "what the loop showed last does not hide it")
+		}
+		requireDown()
+		synctest.Wait()
+		require.Equal(t, sbr.StateDown, *followed.Load())
+		_, err := p.Ask("who", "", nil, time.Second)
+		require.ErrorIs(t, err, downing.ErrNotMember)
 		<-p.Done()
 		close(release)
 		time.Sleep(time.Minute)
-		require.Equal(t, sbr.StateDown, p.Status().State)
+		requireDown()
 		end()
 	})
 }

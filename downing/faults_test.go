@@ -1,7 +1,6 @@
 package downing_test
 
 import (
-	"context"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -10,6 +9,8 @@ import (
 
 	"github.com/hashicorp/serf/serf"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
@@ -18,14 +19,12 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-var nineOne = [][]string{{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9"}, {"n10"}}
-
 // A lone node of ten learns last. Even without the watch, and cut off from the lease store as well, it is
 // down within the bound: its own probes, stable-after, the minority delay and the lease deadline.
 func TestSplit_LoneNodeWithoutWatchAndStore(t *testing.T) {
 	long(t)
-	virtual(t, func(_ string, c *downing.Config) { c.Resolver.Watched = false }, func(t *testing.T, c *cluster) {
-		c.Form(10)
+	nineOne, _ := sidesOf("9|1")
+	formed(t, 10, func(_ string, c *downing.Config) { c.Resolver.Watched = false }, func(t *testing.T, c *cluster) {
 		c.Store.View("n10").SetUnavailable(true)
 		require.NoError(t, c.Net.Partition(nineOne...))
 		cut := time.Now()
@@ -67,8 +66,7 @@ func TestPause_DownedWhileItStoodStill(t *testing.T) {
 // With a silent store they do not take each other's word; once the store answers they go on.
 func TestPause_TogetherWhileTheOthersLeft(t *testing.T) {
 	var gates clustertest.Gates
-	virtual(t, gated(&gates), func(t *testing.T, c *cluster) {
-		c.Form(4)
+	formed(t, 4, gated(&gates), func(t *testing.T, c *cluster) {
 		sleepers := []string{"n3", "n4"}
 		for _, name := range sleepers {
 			gates.Of(name).Close()
@@ -88,9 +86,7 @@ func TestPause_TogetherWhileTheOthersLeft(t *testing.T) {
 				require.NotEqual(t, sbr.StateUp, c.provider(name).Status().State, name)
 			}
 		}
-		for _, name := range sleepers {
-			c.Store.View(name).SetUnavailable(false)
-		}
+		c.storeBack(sleepers...)
 		time.Sleep(10 * time.Second)
 		for _, name := range sleepers {
 			require.Equal(t, sbr.StateUp, c.provider(name).Status().State, name)
@@ -101,8 +97,7 @@ func TestPause_TogetherWhileTheOthersLeft(t *testing.T) {
 // S2: what the others had said before a member stood still is no answer to what it asks when it goes on.
 func TestPause_AnAnswerFromBeforeDoesNotCount(t *testing.T) {
 	var gates clustertest.Gates
-	virtual(t, gated(&gates), func(t *testing.T, c *cluster) {
-		c.Form(4)
+	formed(t, 4, gated(&gates), func(t *testing.T, c *cluster) {
 		gate := gates.Of("n4")
 		c.Store.View("n4").SetUnavailable(true)
 		gate.Close()
@@ -124,8 +119,7 @@ func TestPause_AnAnswerFromBeforeDoesNotCount(t *testing.T) {
 // S2: a lone node whose partition heals before it has decided, and which cannot reach the store, hears from
 // the winners that it was downed.
 func TestHeal_LoserIsToldByTheWinners(t *testing.T) {
-	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.Form(5)
+	formed(t, 5, nil, func(t *testing.T, c *cluster) {
 		c.Store.View("n5").SetUnavailable(true)
 		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3", "n4"}, []string{"n5"}))
 		c.Eventually(time.Minute, "no verdict", func() bool { return c.Store.Snapshot().Record.Verdict != nil })
@@ -157,29 +151,43 @@ func TestHeal_LoserThatNoticedNothingIsTold(t *testing.T) {
 	})
 }
 
-// A heal before anybody has decided downs nobody, ends the suspension and writes nothing.
+// A heal before anybody has decided downs nobody, ends the suspension and writes nothing. Every member has its
+// own trace, which ends when the members were together again.
 func TestHeal_BeforeTheDecision(t *testing.T) {
-	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.Form(5)
+	m := newMeters(t)
+	traced(t, 5, m.config, func(t *testing.T, c *cluster, x *tracers) {
 		var heard []string
 		c.provider("n5").OnSuspend(func(string) { heard = append(heard, "suspended") })
 		c.provider("n5").OnResume(func(string) { heard = append(heard, "resumed") })
-		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
+		require.NoError(t, c.Net.Partition(upper, lower))
 		time.Sleep(15 * time.Second)
 		require.Equal(t, sbr.StateSuspended, c.provider("n5").Status().State)
 		c.Net.Heal()
+		healed := time.Now()
 		time.Sleep(3 * time.Minute)
-		require.Len(t, c.Up(), 5)
+		require.Equal(t, allFive, c.Up())
 		require.Equal(t, []string{"suspended", "resumed"}, heard)
 		require.Empty(t, c.Store.History())
+		ids := make(map[trace.TraceID]bool)
+		for _, name := range allFive {
+			ep := x.episode(name)
+			require.Equal(t, "healed", attr(ep.Attributes, "sbr.outcome"))
+			require.Nil(t, attr(ep.Attributes, "sbr.verdict.token"))
+			require.Equal(t, codes.Unset, ep.Status.Code)
+			require.WithinDuration(t, healed, ep.EndTime, 20*time.Second, "the calm after it does not count")
+			require.Len(t, events(&ep, "resumed"), 1)
+			ids[ep.SpanContext.TraceID()] = true
+		}
+		require.Len(t, ids, 5)
+		m.require("n1", "sbr.partition.duration{outcome=healed} = 1", "sbr.partition.active = 0", "sbr.downs = 0",
+			"sbr.decisions{decision=acquire-lease-and-down-unreachable} = 0")
 	})
 }
 
 // L3: while the cluster is whole nothing is written, for hours, with members that come and go gracefully.
 func TestWhole_NothingIsWritten(t *testing.T) {
 	long(t)
-	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.Form(3)
+	formed(t, 3, nil, func(t *testing.T, c *cluster) {
 		time.Sleep(10 * time.Minute)
 		c.Boot("n4", "n1")
 		time.Sleep(time.Minute)
@@ -194,8 +202,7 @@ func TestWhole_NothingIsWritten(t *testing.T) {
 
 // F1: a node whose Serf is shut down under it fails safe.
 func TestFailSafe_SerfClosedUnderIt(t *testing.T) {
-	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.Form(3)
+	formed(t, 3, nil, func(t *testing.T, c *cluster) {
 		require.NoError(t, c.Member("n3").Serf.Shutdown())
 		time.Sleep(time.Second)
 		require.True(t, c.Member("n3").Down())
@@ -225,11 +232,10 @@ func TestFailSafe_Panic(t *testing.T) {
 // finds the verdict.
 func TestVerdict_AnswerLostAndWriterCrashes(t *testing.T) {
 	var gates clustertest.Gates
-	virtual(t, gated(&gates), func(t *testing.T, c *cluster) {
-		c.Form(5)
+	formed(t, 5, gated(&gates), func(t *testing.T, c *cluster) {
 		c.Store.View("n1").Inject(leasetest.All, leasetest.LoseResponse, 1)
 		c.Store.OnCommit(func(lease.Record) { gates.Of("n1").Close() })
-		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
+		require.NoError(t, c.Net.Partition(upper, lower))
 		c.Eventually(time.Minute, "no verdict", func() bool { return c.Store.Snapshot().Record.Verdict != nil })
 		c.Store.View("n1").SetUnavailable(true)
 		require.NoError(t, c.Net.Freeze("n1"))
@@ -245,11 +251,8 @@ func TestVerdict_AnswerLostAndWriterCrashes(t *testing.T) {
 // races in its place.
 func TestLease_AnotherMemberRacesForTheLeader(t *testing.T) {
 	long(t)
-	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
-		c.Form(5)
-		for _, n := range []string{"n1", "n2", "n4", "n5"} {
-			c.Store.View(n).SetUnavailable(true)
-		}
+	formed(t, 5, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
+		c.storeAway("n1", "n2", "n4", "n5")
 		groups := [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}}
 		require.NoError(t, c.Net.Partition(groups...))
 		c.requireOneSide(groups, 2*time.Minute)
@@ -265,45 +268,8 @@ func TestLease_StoreUnreachableForAll(t *testing.T) {
 		for _, n := range c.Form(5) {
 			c.Store.View(n).SetUnavailable(true)
 		}
-		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
+		require.NoError(t, c.Net.Partition(upper, lower))
 		c.Eventually(2*time.Minute, "somebody is still up", func() bool { return len(c.Up()) == 0 })
-	})
-}
-
-// A member that must not be counted, because it runs no resolver, neither decides nor is told; it is named in
-// the status.
-func TestUntagged_IsNamedAndNotCounted(t *testing.T) {
-	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.Form(2)
-		plain, err := startAt(c, "plain")
-		require.NoError(t, err)
-		time.Sleep(10 * time.Second)
-		s := c.provider("n1").Status()
-		require.Equal(t, []string{"plain"}, s.Untagged)
-		require.Equal(t, "joining", s.Members[slices.IndexFunc(s.Members, func(m downing.MemberStatus) bool { return m.Name == "plain" })].Status)
-		require.NoError(t, plain.Shutdown())
-	})
-}
-
-// A restarted member under its old name is another incarnation: it is admitted although the old one was
-// downed.
-func TestRestart_NewIncarnationIsAdmitted(t *testing.T) {
-	long(t)
-	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
-		c.Form(5)
-		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3", "n4"}, []string{"n5"}))
-		c.Eventually(2*time.Minute, "n5 is still up", func() bool { return c.Member("n5").Down() })
-		old := c.provider("n5")
-		<-old.Done()
-		c.Net.Heal()
-		c.Boot("n5", "n1")
-		c.Eventually(time.Minute, "the new n5 is no member", func() bool {
-			s := c.provider("n1").Status()
-			return len(s.Members) == 5 && len(s.Unreachable) == 0 && s.State == sbr.StateUp
-		})
-		time.Sleep(3 * time.Minute)
-		require.Len(t, c.Up(), 5)
-		require.NoError(t, old.Stop(context.Background()))
 	})
 }
 
@@ -320,7 +286,7 @@ func TestSplit_StrategiesWithoutALease(t *testing.T) {
 				c.Strategies.KeepReferee.Address = "n4"
 			}, func(t *testing.T, c *cluster) {
 				c.Form(5)
-				require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
+				require.NoError(t, c.Net.Partition(upper, lower))
 				c.requireOneSide([][]string{winners}, 2*time.Minute)
 				time.Sleep(2 * time.Minute)
 				c.Net.Heal()

@@ -44,8 +44,7 @@ func TestForgets_WhileWhole(t *testing.T) {
 	long(t)
 	for _, how := range []string{"deleted", "restored"} {
 		t.Run(how, func(t *testing.T) {
-			clustertest.Virtual(t, clustertest.Options{Config: clustertest.MajorityFirst}, func(t *testing.T, cl *clustertest.Cluster) {
-				c := &cluster{cl, t}
+			virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 				before, after := c.afterOneVerdict()
 				if how == "deleted" {
 					c.Store.Delete()
@@ -78,16 +77,12 @@ func TestForgets_RightAfterAVerdict(t *testing.T) {
 	long(t)
 	for _, how := range []string{"deleted", "restored"} {
 		t.Run(how, func(t *testing.T) {
-			clustertest.Virtual(t, clustertest.Options{}, func(t *testing.T, cl *clustertest.Cluster) {
-				c := &cluster{cl, t}
+			virtual(t, nil, func(t *testing.T, c *cluster) {
 				c.Options.Config = func(_ string, d *downing.Config) { d.Resolver.WhenLeaseUnknown = sbr.UnknownSuspend }
 				c.Form(5)
 				before := c.Store.Snapshot().Record
-				three, two := []string{"n1", "n2", "n3"}, []string{"n4", "n5"}
-				for _, n := range two {
-					c.Store.View(n).SetUnavailable(true)
-				}
-				require.NoError(t, c.Net.Partition(three, two))
+				c.storeAway(lower...)
+				require.NoError(t, c.Net.Partition(upper, lower))
 				c.Eventually(5*time.Minute, "a verdict", func() bool { return c.Store.Snapshot().Record.Token == 1 })
 				time.Sleep(10 * time.Second)
 				if how == "deleted" {
@@ -95,10 +90,8 @@ func TestForgets_RightAfterAVerdict(t *testing.T) {
 				} else {
 					c.Store.Restore(before)
 				}
-				for _, n := range two {
-					c.Store.View(n).SetUnavailable(false)
-				}
-				c.requireOneSide([][]string{three}, 5*time.Minute)
+				c.storeBack(lower...)
+				c.requireOneSide([][]string{upper}, 5*time.Minute)
 			})
 		})
 	}
@@ -108,35 +101,33 @@ func TestForgets_RightAfterAVerdict(t *testing.T) {
 // reaches the store, and the losers write another one under its token. At the first contact the members that
 // what is in the store leaves out go down.
 func TestForgets_WhileNoSurvivorReachesTheStore(t *testing.T) {
-	clustertest.Virtual(t, clustertest.Options{}, func(t *testing.T, cl *clustertest.Cluster) {
-		c := &cluster{cl, t}
+	virtual(t, nil, func(t *testing.T, c *cluster) {
 		c.Options.Config = func(_ string, d *downing.Config) { d.Resolver.WhenLeaseUnknown = sbr.UnknownSuspend }
 		c.Form(5)
-		three, two := []string{"n1", "n2", "n3"}, []string{"n4", "n5"}
 		reach := func(names []string, yes bool) {
 			for _, n := range names {
 				c.Store.View(n).SetUnavailable(!yes)
 			}
 		}
-		reach(two, false)
-		require.NoError(t, c.Net.Partition(three, two))
+		reach(lower, false)
+		require.NoError(t, c.Net.Partition(upper, lower))
 		c.Eventually(5*time.Minute, "a verdict", func() bool { return c.Store.Snapshot().Record.Token == 1 })
 		time.Sleep(10 * time.Second)
-		reach(three, false)
+		reach(upper, false)
 		c.Store.Delete()
-		reach(two, true)
+		reach(lower, true)
 		c.Eventually(5*time.Minute, "a second verdict with the same token", func() bool { return c.Store.Snapshot().Record.Token == 1 })
 		time.Sleep(time.Minute)
 		require.Len(t, c.Up(), 5, "both sides hold a verdict with the token 1")
-		reach(three, true)
-		c.requireOneSide([][]string{two}, time.Minute)
+		reach(upper, true)
+		c.requireOneSide([][]string{lower}, time.Minute)
 	})
 }
 
 // The record is lost while nobody runs. The first that starts again remembers the last verdict and writes it
 // back, so that the next one gets a token of its own.
 func TestForgets_WhileNobodyRuns(t *testing.T) {
-	withDisks(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster, _ *disks) {
+	onDisks(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 		before, after := c.afterOneVerdict()
 		four := []string{"n1", "n2", "n3", "n4"}
 		c.crash(four...)
@@ -153,7 +144,7 @@ func TestForgets_AResetIsNotUndoneByStateFolders(t *testing.T) {
 	long(t)
 	for name, verdictSpent := range map[string]bool{"token spent": false, "verdict spent": true} {
 		t.Run(name, func(t *testing.T) {
-			withDisks(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster, _ *disks) {
+			onDisks(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 				_, rec := c.afterOneVerdict()
 				rec.Token = lease.MaxToken
 				if verdictSpent {
@@ -179,8 +170,7 @@ func TestForgets_AResetIsNotUndoneByStateFolders(t *testing.T) {
 func TestForgets_SpentTokenIsReset(t *testing.T) {
 	long(t)
 	for _, forget := range []bool{false, true} {
-		clustertest.Virtual(t, clustertest.Options{Config: clustertest.MajorityFirst}, func(t *testing.T, cl *clustertest.Cluster) {
-			c := &cluster{cl, t}
+		virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 			_, rec := c.afterOneVerdict()
 			rec.Token = lease.MaxToken
 			c.Store.Restore(rec)

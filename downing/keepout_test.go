@@ -1,7 +1,6 @@
 package downing
 
 import (
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,20 +16,9 @@ func tagged(name, uid, seen string) *serf.Member {
 	return &serf.Member{Name: name, Tags: map[string]string{TagUID: uid, TagSeen: seen}}
 }
 
-// merges counts what reaches the application's own delegate.
-type merges struct {
-	asked [][]*serf.Member
-	err   error
-}
-
-func (m *merges) NotifyMerge(members []*serf.Member) error {
-	m.asked = append(m.asked, members)
-	return m.err
-}
-
-func deniedBy(next serf.MergeDelegate, d denyList) (*keepOut, *[]string) {
+func deniedBy(d denyList) (*keepOut, *[]string) {
 	refused := &[]string{}
-	k := &keepOut{next: next, refused: func(m *serf.Member) { *refused = append(*refused, m.Name) }}
+	k := &keepOut{refused: func(m *serf.Member) { *refused = append(*refused, m.Name) }}
 	d.self = "me#u"
 	k.list.Store(&d)
 	return k, refused
@@ -61,7 +49,7 @@ func TestKeepOut_Denies(t *testing.T) {
 		{"anybody, before there was a verdict", sbr.Verdict{}, tagged("late", "u", "0"), false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			k, refused := deniedBy(nil, denyList{verdict: tc.verdict, orders: ordered})
+			k, refused := deniedBy(denyList{verdict: tc.verdict, orders: ordered})
 			err := k.NotifyMerge([]*serf.Member{tc.member})
 			if tc.refused {
 				require.ErrorContains(t, err, tc.member.Name+" was downed")
@@ -76,28 +64,15 @@ func TestKeepOut_Denies(t *testing.T) {
 
 // One refused member in a list would reject a whole join; Serf asks again for each.
 func TestKeepOut_ListsAreLetThrough(t *testing.T) {
-	k, refused := deniedBy(nil, denyList{orders: map[sbr.ID]struct{}{"lost#u": {}}})
+	k, refused := deniedBy(denyList{orders: map[sbr.ID]struct{}{"lost#u": {}}})
 	require.NoError(t, k.NotifyMerge([]*serf.Member{tagged("lost", "u", ""), tagged("won", "u", "")}))
 	require.NoError(t, k.NotifyMerge(nil))
 	require.Empty(t, *refused)
 }
 
-// The application's own delegate is asked about every member that is not refused, and its no counts.
-func TestKeepOut_ChainsTheApplicationsDelegate(t *testing.T) {
-	app := &merges{}
-	k, _ := deniedBy(app, denyList{orders: map[sbr.ID]struct{}{"lost#u": {}}})
-	list := []*serf.Member{tagged("lost", "u", ""), tagged("won", "u", "")}
-	require.NoError(t, k.NotifyMerge(list))
-	require.NoError(t, k.NotifyMerge(list[1:]))
-	require.Error(t, k.NotifyMerge(list[:1]))
-	require.Equal(t, [][]*serf.Member{list, list[1:]}, app.asked)
-	app.err = errors.New("not today")
-	require.ErrorIs(t, k.NotifyMerge(list[1:]), app.err)
-}
-
 // Serf knocks again and again; people hear of each incarnation once.
 func TestKeepOut_ReportsOnce(t *testing.T) {
-	k, refused := deniedBy(nil, denyList{orders: map[sbr.ID]struct{}{"lost#u": {}, "lost#v": {}}})
+	k, refused := deniedBy(denyList{orders: map[sbr.ID]struct{}{"lost#u": {}, "lost#v": {}}})
 	for range 3 {
 		require.Error(t, k.NotifyMerge([]*serf.Member{tagged("lost", "u", "")}))
 	}
@@ -109,7 +84,7 @@ func TestKeepOut_ReportsOnce(t *testing.T) {
 // once, so that it gets the decision, and is refused again.
 func TestKeepOut_LetsInToTell(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		k, refused := deniedBy(nil, denyList{orders: map[sbr.ID]struct{}{"lost#u": {}}})
+		k, refused := deniedBy(denyList{orders: map[sbr.ID]struct{}{"lost#u": {}}})
 		lost := []*serf.Member{tagged("lost", "u", "")}
 		require.Error(t, k.NotifyMerge(lost))
 		time.Sleep(wire.RefuseFor - 1)
@@ -123,7 +98,7 @@ func TestKeepOut_LetsInToTell(t *testing.T) {
 
 // Serf asks about the node itself when it creates it. That is how Start knows that it is asked at all.
 func TestKeepOut_NoticesItsOwnNode(t *testing.T) {
-	k, _ := deniedBy(nil, denyList{})
+	k, _ := deniedBy(denyList{})
 	require.NoError(t, k.NotifyMerge([]*serf.Member{tagged("other", "u", "")}))
 	require.False(t, k.created.Load())
 	require.NoError(t, k.NotifyMerge([]*serf.Member{tagged("me", "u", "")}))

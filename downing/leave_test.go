@@ -218,8 +218,7 @@ func TestLeave_AGoodbyeThatWasMissedIsSaidAgain(t *testing.T) {
 func TestLeave_InPeaceWarnsOfNothing(t *testing.T) {
 	var log logtest.Log
 	warned := func(_ string, c *downing.Config) { c.Logger = log.Warnings() }
-	virtual(t, warned, func(t *testing.T, c *cluster) {
-		c.Form(5)
+	formed(t, 5, warned, func(t *testing.T, c *cluster) {
 		for _, name := range clustertest.Names(4) {
 			c.leave(name)
 			time.Sleep(time.Minute)
@@ -309,8 +308,7 @@ func TestLeave_StoreForgets(t *testing.T) {
 func TestLeave_BesideAgents(t *testing.T) {
 	for name, keep := range map[string]bool{"for good": false, "for a restart": true} {
 		t.Run(name, func(t *testing.T) {
-			beside(t, func(_ string, c *downing.Config) { c.KeepTags = keep }, func(t *testing.T, b *besides) {
-				b.bootAll(3)
+			beside(t, 3, func(_ string, c *downing.Config) { c.KeepTags = keep }, func(t *testing.T, b *besides) {
 				v := sbr.Verdict{Token: 1, Down: []sbr.ID{"n9#u"}, DecidedBy: "n9#u", Reason: "long ago"}
 				for _, n := range clustertest.Names(3) {
 					v.Survivors = append(v.Survivors, sbr.ID(b.provider(n).Status().Incarnation))

@@ -29,19 +29,22 @@ func (j *journal) all() []string {
 	return slices.Clone(j.lines)
 }
 
-func testLifecycle(j *journal, grace time.Duration) *lifecycle {
-	return newLifecycle(&Config{Grace: grace, Logger: slog.New(slog.DiscardHandler), Exit: func(status int) {
-		if status == ExitDowned {
-			j.add("exit")
-		}
-	}})
+// lives runs a test of a lifecycle in virtual time.
+func lives(t *testing.T, grace time.Duration, f func(t *testing.T, j *journal, l *lifecycle)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		j := new(journal)
+		f(t, j, newLifecycle(&Config{Grace: grace, Logger: slog.New(slog.DiscardHandler), Exit: func(status int) {
+			if status == ExitDowned {
+				j.add("exit")
+			}
+		}}))
+	})
 }
 
 // The fact first, then the callbacks and the leave, then Done, then the exit with its status.
 func TestLifecycle_OrderOfGoingDown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var j journal
-		l := testLifecycle(&j, time.Minute)
+	lives(t, time.Minute, func(t *testing.T, j *journal, l *lifecycle) {
 		l.addDown(func(reason string) {
 			require.True(t, isClosed(l.downed))
 			require.False(t, isClosed(l.done))
@@ -66,9 +69,7 @@ func TestLifecycle_OrderOfGoingDown(t *testing.T) {
 
 // A member goes down once. The first reason stays.
 func TestLifecycle_DownTwice(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var j journal
-		l := testLifecycle(&j, time.Minute)
+	lives(t, time.Minute, func(t *testing.T, j *journal, l *lifecycle) {
 		for _, reason := range []string{"first", "second"} {
 			l.Down(reason, func(time.Time) { j.add("left after " + reason) })
 		}
@@ -82,9 +83,7 @@ func TestLifecycle_DownTwice(t *testing.T) {
 // Whatever hangs, callback or leave, is left behind when the grace is over.
 func TestLifecycle_GraceBoundsEverything(t *testing.T) {
 	for _, hangs := range []string{"callback", "leave"} {
-		synctest.Test(t, func(t *testing.T) {
-			var j journal
-			l := testLifecycle(&j, 15*time.Second)
+		lives(t, 15*time.Second, func(t *testing.T, j *journal, l *lifecycle) {
 			release := make(chan struct{})
 			l.addDown(func(string) {
 				if hangs == "callback" {
@@ -108,9 +107,7 @@ func TestLifecycle_GraceBoundsEverything(t *testing.T) {
 
 // A panic in one callback, or in the leave, takes nothing from the others, nor the exit.
 func TestLifecycle_Panics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var j journal
-		l := testLifecycle(&j, time.Minute)
+	lives(t, time.Minute, func(t *testing.T, j *journal, l *lifecycle) {
 		l.addDown(func(string) { panic("one") })
 		l.addDown(func(string) { j.add("two") })
 		l.add(&l.onSuspend, func(string) { panic("suspend") })
@@ -126,9 +123,7 @@ func TestLifecycle_Panics(t *testing.T) {
 
 // OnSuspend and OnResume come in the order of what happened, one at a time, and hold nobody up.
 func TestLifecycle_SuspendAndResumeInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var j journal
-		l := testLifecycle(&j, time.Minute)
+	lives(t, time.Minute, func(t *testing.T, j *journal, l *lifecycle) {
 		l.add(&l.onSuspend, func(reason string) { time.Sleep(time.Minute); j.add("suspend " + reason) })
 		l.add(&l.onResume, func(reason string) { j.add("resume " + reason) })
 		began := time.Now()
@@ -144,9 +139,7 @@ func TestLifecycle_SuspendAndResumeInOrder(t *testing.T) {
 
 // No work is resumed after the member is down, however late the callbacks are.
 func TestLifecycle_NoResumeAfterDown(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var j journal
-		l := testLifecycle(&j, time.Minute)
+	lives(t, time.Minute, func(t *testing.T, j *journal, l *lifecycle) {
 		l.add(&l.onSuspend, func(string) { time.Sleep(10 * time.Second); j.add("suspended") })
 		l.add(&l.onResume, func(string) { j.add("resumed") })
 		l.Suspend("a doubt")
@@ -162,9 +155,7 @@ func TestLifecycle_NoResumeAfterDown(t *testing.T) {
 
 // A callback that is added after the fact is called at once.
 func TestLifecycle_CallbackAfterTheFact(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var j journal
-		l := testLifecycle(&j, time.Minute)
+	lives(t, time.Minute, func(t *testing.T, j *journal, l *lifecycle) {
 		l.Down("because", func(time.Time) {})
 		<-l.done
 		l.addDown(func(reason string) { j.add("late: " + reason) })

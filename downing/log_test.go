@@ -82,9 +82,8 @@ func (l logs) lines(member string) (out []string) {
 func TestLog_TellsTheIncident(t *testing.T) {
 	l, x := make(logs), newTracers(t)
 	config := func(name string, c *downing.Config) { l.config(name, c); x.config(name, c) }
-	virtual(t, config, func(t *testing.T, c *cluster) {
-		c.Form(5)
-		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
+	formed(t, 5, config, func(t *testing.T, c *cluster) {
+		require.NoError(t, c.Net.Partition(upper, lower))
 		time.Sleep(5 * time.Second) // then the losing members begin to wait anew: their speed has no effect
 		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4"}, []string{"n5"}))
 		c.Eventually(time.Minute, "nobody won", func() bool { return c.Member("n4").Down() && c.Member("n5").Down() })
@@ -130,20 +129,10 @@ func TestLog_TellsTheIncident(t *testing.T) {
 	})
 }
 
-// kinds are the topics of a member's lines and what they give as a reason.
-func (l logs) kinds(member string) (out []string) {
-	for _, line := range l[member].With("topic=") {
-		_, reason, _ := strings.Cut(line, " reason=")
-		out = append(out, strings.TrimSpace(topics.FindString(line)[len("topic="):]+strings.Trim(reason, `"`)))
-	}
-	return out
-}
-
 // The watch may show the free lease before the answer to its release is here.
 func TestLog_ReleaseThatTheWatchSeesFirst(t *testing.T) {
 	l := make(logs)
-	virtual(t, l.config, func(t *testing.T, c *cluster) {
-		c.Form(3)
+	formed(t, 3, l.config, func(t *testing.T, c *cluster) {
 		c.Store.View("n1").SetDelay(storeDelay)
 		c.Store.View("n2").SetDelay(storeDelay)
 		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
@@ -153,36 +142,11 @@ func TestLog_ReleaseThatTheWatchSeesFirst(t *testing.T) {
 	})
 }
 
-// A Serf agent that does not answer is called that, and not a resolver that failed.
-func TestLog_SilentAgent(t *testing.T) {
-	l := make(logs)
-	beside(t, l.config, func(t *testing.T, b *besides) {
-		b.bootAll(3)
-		b.agents["n1"].setSilent(true)
-		time.Sleep(5 * time.Second)
-		b.agents["n1"].setSilent(false)
-		b.Whole(3)
-		require.Equal(t, []string{
-			"armed", "agent-silent time-out", "suspended the Serf agent does not answer", "agent-answers", "paused", "paused",
-			"resumed every member that was not downed is reachable",
-		}, l.kinds("n1"))
-		require.Len(t, l["n1"].With("the Serf agent did not answer for 5"), 1, "it is not said that the process stood still")
-
-		b.agents["n1"].setSilent(true)
-		<-b.provider("n1").Done()
-		require.Equal(t, "down the Serf agent did not answer for 15s: time-out", last(l.kinds("n1")))
-		require.Empty(t, l["n1"].With("the resolver failed"))
-	})
-}
-
-func last(list []string) string { return list[len(list)-1] }
-
 // What a member waits for at its start is said once, not with every try.
 func TestLog_WaitingAtTheStart(t *testing.T) {
 	l, m := make(logs), newMeters(t)
 	config := func(name string, c *downing.Config) { l.config(name, c); m.config(name, c) }
-	virtual(t, config, func(t *testing.T, c *cluster) {
-		c.Form(5)
+	formed(t, 5, config, func(t *testing.T, c *cluster) {
 		minorityWins(t, c)
 		c.Boot("n1")
 		time.Sleep(time.Minute)

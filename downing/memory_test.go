@@ -50,29 +50,14 @@ func TestMemory_Open(t *testing.T) {
 func TestMemory_ASuccessorProvesTheEnd(t *testing.T) {
 	for name, kept := range map[string]bool{"kept": true, "lost": false} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			var held *downing.Memory
-			o := clustertest.Options{Config: func(n string, c *downing.Config) {
-				clustertest.MajorityFirst(n, c)
-				if n != "n3" {
-					return
-				}
-				if held != nil {
-					require.NoError(t, held.Close())
-				}
-				folder := dir
-				if !kept && held != nil {
-					folder = filepath.Join(dir, "another")
-				}
-				held = openMemory(t, folder)
-				c.Memory = held
-			}}
-			clustertest.Virtual(t, o, func(t *testing.T, cl *clustertest.Cluster) {
-				c := &cluster{cl, t}
+			onDisks(t, nil, func(t *testing.T, c *cluster) {
 				c.Form(3)
 				require.NoError(t, c.Member("n3").Serf.Shutdown()) // as if it had crashed
 				c.Eventually(time.Minute, "n3 is a suspect", func() bool { return c.provider("n1").Status().State == sbr.StateSuspended })
 				<-c.provider("n3").Done()
+				if !kept {
+					c.disks.lose("n3")
+				}
 				c.Boot("n3", "n1")
 				if kept {
 					c.Eventually(15*time.Second, "whole again", func() bool { return len(c.Up()) == 3 && c.provider("n1").Status().State == sbr.StateUp })
@@ -89,8 +74,7 @@ func TestMemory_ASuccessorProvesTheEnd(t *testing.T) {
 // What a member could not reach, and nothing was decided about, is a suspect for its next process, although
 // Serf has forgotten it.
 func TestMemory_SuspectsOutliveTheProcess(t *testing.T) {
-	clustertest.Virtual(t, clustertest.Options{Config: clustertest.MajorityFirst}, func(t *testing.T, cl *clustertest.Cluster) {
-		c := &cluster{cl, t}
+	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 		c.Options.Config = func(n string, cfg *downing.Config) {
 			clustertest.MajorityFirst(n, cfg)
 			if n == "n1" {
@@ -115,21 +99,11 @@ func TestMemory_NobodyWaitsForASurvivorThatLeft(t *testing.T) {
 	long(t)
 	for name, kept := range map[string]bool{"kept": true, "lost": false} {
 		t.Run(name, func(t *testing.T) {
-			dirs := map[string]string{"n1": t.TempDir(), "n2": t.TempDir(), "n3": t.TempDir()}
-			open := map[string]*downing.Memory{}
-			o := clustertest.Options{Config: func(n string, c *downing.Config) {
-				clustertest.MajorityFirst(n, c)
-				if dirs[n] == "" || !kept {
-					return
-				}
-				if open[n] != nil {
-					require.NoError(t, open[n].Close())
-				}
-				open[n] = openMemory(t, dirs[n])
-				c.Memory = open[n]
-			}}
-			clustertest.Virtual(t, o, func(t *testing.T, cl *clustertest.Cluster) {
-				c := &cluster{cl, t}
+			play := virtual
+			if kept {
+				play = onDisks
+			}
+			play(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 				c.afterOneVerdict()
 				c.Member("n4").Store.SetUnavailable(true)
 				require.NoError(t, c.Member("n4").Leave())

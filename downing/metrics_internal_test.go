@@ -15,24 +15,15 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// idle is an engine whose loop does not run.
-func idle(t *testing.T, change ...func(*Config)) *engine {
-	t.Helper()
-	cfg := DefaultConfig()
-	cfg.System, cfg.Store, cfg.Logger = "payments", leasetest.NewMemory().View("n1"), slog.New(slog.DiscardHandler)
-	for _, f := range change {
-		f(&cfg)
-	}
-	e, err := newEngine(cfg, newLifecycle(&cfg))
-	require.NoError(t, err)
-	e.self = sbr.Member{ID: "n1#a", Name: "n1"}
-	return e
-}
-
 // A flood that the loop does not keep up with is dropped, and counted.
 func TestMetrics_Overload(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
-	e := idle(t, func(c *Config) { c.Meter = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)) })
+	cfg := DefaultConfig()
+	cfg.System, cfg.Store, cfg.Logger = "payments", leasetest.NewMemory().View("n1"), slog.New(slog.DiscardHandler)
+	cfg.Meter = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
+	e, err := newEngine(cfg, newLifecycle(&cfg))
+	require.NoError(t, err)
+	e.self = sbr.Member{ID: "n1#a", Name: "n1"}
 	payload := wire.Encode(wire.Message{Kind: wire.KindReport, From: "n2#b", Up: []sbr.ID{"n3#c"}})[0]
 	for range maxPending + 7 {
 		e.onQuery(wire.MessageQuery, "n2", payload, nil)
@@ -71,23 +62,6 @@ func TestMetrics_UnforeseenValues(t *testing.T) {
 	}
 }
 
-// An episode keeps the first and the last of its steps, and few of a kind that every member makes.
-func TestSteps_AreBounded(t *testing.T) {
-	var s steps
-	for range 1000 {
-		s.event(OccurredUnreachable)
-	}
-	require.Len(t, s.first, keepAlike)
-	for i := range 1000 {
-		s.event(fmt.Sprint(i))
-	}
-	require.Len(t, s.first, keepSteps)
-	require.Len(t, s.last, keepSteps)
-	require.Equal(t, "0", s.first[keepAlike].name)
-	require.Equal(t, "999", s.last[keepSteps-1].name)
-	require.Equal(t, 2000-2*keepSteps, s.skipped)
-}
-
 // The trace of a verdict is the same for all members that know it, and another one for every other verdict.
 func TestTraceIDs(t *testing.T) {
 	v := sbr.Verdict{Token: 1, DecidedBy: "n1#a"}
@@ -104,14 +78,4 @@ func TestTraceIDs(t *testing.T) {
 	two, _ := TraceIDs{}.NewIDs(t.Context())
 	require.True(t, one.IsValid())
 	require.NotEqual(t, one, two)
-}
-
-// What the loop does on every turn costs next to nothing.
-func BenchmarkMetrics_Turn(b *testing.B) {
-	var r recorder
-	s := &sbr.Snapshot{Members: make([]sbr.Member, 100)}
-	b.ReportAllocs()
-	for b.Loop() {
-		r.look(s, false)
-	}
 }

@@ -2,6 +2,7 @@ package downing_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,7 +16,10 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // meters collects the metrics of each member of a cluster.
@@ -121,9 +125,7 @@ func keysOf(m map[string]float64) func(func(string) bool) {
 
 // A whole cluster, a split, its resolution and the heal after it, as the metrics show them.
 func TestMetrics_Split(t *testing.T) {
-	m := newMeters(t)
-	config := func(name string, c *downing.Config) { m.config(name, c); clustertest.MajorityFirst(name, c) }
-	virtual(t, config, func(t *testing.T, c *cluster) {
+	metered(t, 0, clustertest.MajorityFirst, func(t *testing.T, c *cluster, m *meters) {
 		c.Boot("n1")
 		m.require("n1", "sbr.state{state=arming} = 1", "sbr.armed = 0", "sbr.responsible = 0")
 		for _, name := range []string{"n2", "n3", "n4", "n5"} {
@@ -147,7 +149,7 @@ func TestMetrics_Split(t *testing.T) {
 		m.require("n1", "sbr.responsible = 1")
 		m.require("n2", "sbr.responsible = 0")
 
-		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
+		require.NoError(t, c.Net.Partition(upper, lower))
 		time.Sleep(15 * time.Second)
 		m.require("n1", "sbr.unreachable = 2", "sbr.reports > 1", "sbr.state{state=suspended} = 1", "sbr.state{state=up} = 0", "sbr.suspended.age > 8",
 			"sbr.suspended.time > 8", "sbr.suspensions{cause=resolver} = 1", "sbr.partitions{cause=unreachable} = 1", "sbr.partition.active = 1",
@@ -177,39 +179,9 @@ func TestMetrics_Move(t *testing.T) {
 		do     func(t *testing.T, c *cluster, m *meters)
 	}{
 		{"a node without a resolver is untagged", 2, nil, func(t *testing.T, c *cluster, m *meters) {
-			s, err := startAt(c, "plain")
-			require.NoError(t, err)
+			require.NoError(t, startAt(c, "plain", nil))
 			time.Sleep(5 * time.Second)
 			m.require("n1", "sbr.untagged = 1", "sbr.members = 3")
-			require.NoError(t, s.Shutdown())
-		}},
-		{"a member with another configuration disagrees", 2, func(name string, c *downing.Config) {
-			if name == "n2" {
-				c.Resolver.StableAfter = 30 * time.Second
-			}
-		}, func(_ *testing.T, _ *cluster, m *meters) {
-			m.require("n1", "sbr.disagreeing = 1")
-			m.require("n2", "sbr.disagreeing = 1")
-		}},
-		{"a heal", 5, nil, func(t *testing.T, c *cluster, m *meters) {
-			require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
-			time.Sleep(15 * time.Second)
-			c.Net.Heal()
-			time.Sleep(2 * time.Minute)
-			m.require("n1", "sbr.partitions{cause=unreachable} = 1", "sbr.partition.duration{outcome=healed} = 1", "sbr.downs = 0", "sbr.partition.active = 0",
-				"sbr.decisions{decision=acquire-lease-and-down-unreachable} = 0")
-		}},
-		{"nobody reaches the store", 3, nil, func(t *testing.T, c *cluster, m *meters) {
-			for _, m := range c.Members() {
-				name := m.Name
-				c.Store.View(name).SetUnavailable(true)
-			}
-			require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
-			c.Eventually(2*time.Minute, "somebody is up", func() bool { return len(c.Up()) == 0 })
-			time.Sleep(20 * time.Second)
-			m.require("n1", "sbr.decisions{decision=down-reachable} = 1", "sbr.messages.sent{message=ask} > 0",
-				"sbr.messages.sent{message=order} > 0", "sbr.partition.duration{outcome=down} = 1", "sbr.lease.answer.age > 20")
-			m.require("n2", "sbr.messages.received{message=ask} > 0")
 		}},
 		{"the smaller side is denied", 3, func(_ string, c *downing.Config) {
 			c.Strategies.LeaseMajority.AcquireLeaseDelayForMinority = 2 * time.Second
@@ -221,7 +193,7 @@ func TestMetrics_Move(t *testing.T) {
 			m.require("n3", "sbr.lease.acquire.duration{outcome=held} = 1")
 		}},
 		{"a strategy without a lease", 5, func(_ string, c *downing.Config) { c.Strategy = "keep-majority" }, func(t *testing.T, c *cluster, m *meters) {
-			require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
+			require.NoError(t, c.Net.Partition(upper, lower))
 			time.Sleep(3 * time.Minute)
 			m.require("n1", "sbr.decisions{decision=down-unreachable} = 1", "sbr.partition.duration{outcome=resolved} = 1", "sbr.partition.decision.duration = 1", "sbr.verdict.token = 0")
 			m.require("n2", "sbr.partition.duration{outcome=resolved} = 1", "sbr.messages.received{message=order} > 0")
@@ -233,17 +205,6 @@ func TestMetrics_Move(t *testing.T) {
 			<-c.provider("n1").Done()
 			m.require("n1", "sbr.callback.panics{callback=down} = 1", "sbr.downs = 1", "sbr.partitions{cause=failure} = 1")
 		}},
-		{"a resolver that panics", 3, func(name string, c *downing.Config) {
-			c.Observe = func(o downing.Occurrence) {
-				if name == "n1" && o.Kind == downing.OccurredUnreachable {
-					panic("no")
-				}
-			}
-		}, func(t *testing.T, c *cluster, m *meters) {
-			require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
-			c.Eventually(time.Minute, "it goes on", func() bool { return c.Member("n1").Down() })
-			m.require("n1", "sbr.state{state=down} = 1", "sbr.state{state=up} = 0", "sbr.downs = 1")
-		}},
 		{"a member that is stopped in the middle", 3, nil, func(t *testing.T, c *cluster, m *meters) {
 			require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
 			time.Sleep(10 * time.Second)
@@ -253,18 +214,137 @@ func TestMetrics_Move(t *testing.T) {
 			require.NotContains(t, all, "sbr.members", "nobody follows it any more")
 		}},
 	} {
-		t.Run(tc.name, func(t *testing.T) {
-			m := newMeters(t)
-			config := func(name string, c *downing.Config) {
-				m.config(name, c)
-				if tc.config != nil {
-					tc.config(name, c)
-				}
-			}
-			virtual(t, config, func(t *testing.T, c *cluster) {
-				c.Form(tc.n)
-				tc.do(t, c, m)
-			})
-		})
+		t.Run(tc.name, func(t *testing.T) { metered(t, tc.n, tc.config, tc.do) })
 	}
+}
+
+// metered runs a test in virtual time in a cluster of n members that are armed.
+func metered(t *testing.T, n int, config func(name string, c *downing.Config), f func(t *testing.T, c *cluster, m *meters)) {
+	t.Helper()
+	m := newMeters(t)
+	both := func(name string, c *downing.Config) {
+		m.config(name, c)
+		if config != nil {
+			config(name, c)
+		}
+	}
+	formed(t, n, both, func(t *testing.T, c *cluster) {
+		f(t, c, m)
+	})
+}
+
+// A process that stands still, alive to Serf: what it is told is not answered, what it does not do piles up,
+// and when it wakes it asks everybody.
+func TestMetrics_Pause(t *testing.T) {
+	var gates clustertest.Gates
+	metered(t, 4, gated(&gates), func(t *testing.T, c *cluster, m *meters) {
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4"}))
+		time.Sleep(15 * time.Second)
+		gates.Of("n3").Close()
+		time.Sleep(time.Minute)
+		m.require("n1", "sbr.told{outcome=answered} = 1", "sbr.told{outcome=unanswered} = 1")
+		m.require("n3", "sbr.loop.queue > 10")
+		gates.Of("n3").Open()
+		time.Sleep(5 * time.Second)
+		m.require("n3", "sbr.loop.queue = 0", "sbr.pauses = 1", "sbr.pause.time > 50", "sbr.messages.sent{message=standing} > 0", "sbr.messages.received{message=clear} > 0", "sbr.state{state=up} = 1")
+		m.require("n1", "sbr.messages.received{message=standing} > 0", "sbr.messages.sent{message=clear} > 0")
+	})
+	metered(t, 1, gated(&gates), func(_ *testing.T, _ *cluster, m *meters) {
+		gates.Of("n1").Close()
+		time.Sleep(10 * time.Second)
+		gates.Of("n1").Open()
+		time.Sleep(5 * time.Second)
+		m.require("n1", "sbr.partitions{cause=pause} = 1", "sbr.suspensions{cause=resolver} = 1")
+	})
+}
+
+// A downed incarnation that comes back tries to rejoin, and is refused.
+func TestMetrics_Rejoins(t *testing.T) {
+	metered(t, 3, clustertest.MajorityFirst, func(t *testing.T, c *cluster, m *meters) {
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
+		c.Eventually(time.Minute, "nobody won", func() bool { return c.Member("n3").Down() })
+		_, uid, _ := strings.Cut(string(c.id("n3")), "#")
+		<-c.provider("n3").Done()
+		c.Net.Heal()
+		m.require("n1", "sbr.rejoins.refused = 0")
+		t.Log(startAt(c, "n3", tagsOf(uid)))
+		time.Sleep(5 * time.Second)
+		require.Positive(t, m.value("n1", "sbr.rejoins.refused")+m.value("n2", "sbr.rejoins.refused"))
+	})
+}
+
+// Messages that change nothing are counted by what is wrong with them.
+func TestMetrics_IgnoredMessages(t *testing.T) {
+	metered(t, 2, nil, func(t *testing.T, c *cluster, m *meters) {
+		p := c.puppet()
+		p.send([]byte("junk"))
+		p.say(wire.Message{Kind: wire.KindVerdict, From: p.id, Token: 1, By: p.id, Whole: true, Up: []sbr.ID{p.id}, Down: []sbr.ID{c.id("n2")}})
+		p.say(wire.Message{Kind: wire.KindOrder, From: "stranger#u", Decided: "down-all", Down: []sbr.ID{c.id("n1")}})
+		m.require("n1", "sbr.messages.ignored{message=none,reason=invalid} = 1", "sbr.messages.ignored{message=verdict,reason=unverified} = 1",
+			"sbr.messages.ignored{message=order,reason=forged} = 1", "sbr.downs = 0")
+	})
+}
+
+// An order that does not fit what the resolver sees.
+func TestMetrics_IgnoredByTheResolver(t *testing.T) {
+	metered(t, 0, noLease, func(t *testing.T, c *cluster, m *meters) {
+		p := c.leadingPuppet()
+		c.Form(2)
+		p.join(c)
+		p.say(wire.Message{Kind: wire.KindOrder, From: p.id, Decided: "down-all", Down: []sbr.ID{c.id("n1"), c.id("n2"), p.id}})
+		m.require("n1", "sbr.messages.ignored{message=order,reason=resolver} = 1", "sbr.downs = 0")
+	})
+}
+
+// The lease is lost to a foreign owner.
+func TestMetrics_LeaseLost(t *testing.T) {
+	metered(t, 3, clustertest.MajorityFirst, func(t *testing.T, c *cluster, m *meters) {
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
+		c.Eventually(time.Minute, "nobody won", func() bool { return c.Member("n3").Down() })
+		m.require("n1", "sbr.lease.held = 1", "sbr.lease.losses = 0")
+		rec := c.Store.Snapshot().Record
+		rec.Holder, rec.Nonce, rec.Token = "somebody", "else", rec.Token+1
+		c.Store.Restore(rec)
+		time.Sleep(5 * time.Second)
+		m.require("n1", "sbr.lease.held = 0", "sbr.lease.losses = 1")
+	})
+}
+
+// A store that forgets, and one in which another verdict stands under the token of the last one.
+func TestMetrics_StoreForgets(t *testing.T) {
+	metered(t, 3, clustertest.MajorityFirst, func(t *testing.T, c *cluster, m *meters) {
+		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
+		c.Eventually(time.Minute, "nobody won", func() bool { return c.Member("n3").Down() })
+		time.Sleep(3 * time.Minute)
+		m.require("n1", "sbr.lease.backwards = 0", "sbr.lease.conflicts = 0")
+		rec := c.Store.Snapshot().Record
+		c.Store.Delete()
+		time.Sleep(5 * time.Second)
+		m.require("n1", "sbr.lease.backwards = 1", "sbr.lease.conflicts = 0")
+		rec.Verdict.DecidedBy, rec.Nonce, rec.Renewed = c.id("n2"), "another", time.Now()
+		c.Store.Restore(rec)
+		time.Sleep(5 * time.Second)
+		m.require("n1", "sbr.lease.conflicts = 1")
+	})
+}
+
+// answering is a store whose watch ends, and which knows when it had an answer.
+type answering struct {
+	lease.Store
+	last time.Time
+}
+
+func (answering) Watch(context.Context, func(lease.Snapshot)) error { return errors.New("no") }
+func (s answering) LastAnswer() time.Time                           { return s.last }
+
+func TestMetrics_WatchEndsAndStoreKnowsWhenItWasAnswered(t *testing.T) {
+	var last time.Time
+	metered(t, 1, func(_ string, c *downing.Config) {
+		last = time.Now().Add(time.Minute)
+		c.Store = answering{c.Store, last}
+	}, func(t *testing.T, _ *cluster, m *meters) {
+		time.Sleep(time.Until(last) + 10*time.Second)
+		m.require("n1", "sbr.lease.watch.running = 0", "sbr.lease.watch.failures > 10")
+		require.InDelta(t, 10, m.value("n1", "sbr.lease.answer.age"), .1)
+	})
 }

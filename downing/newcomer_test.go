@@ -19,14 +19,10 @@ import (
 // minorityWins cuts n1 n2 n3 off from the store and from n4 n5, which win.
 func minorityWins(t *testing.T, c *cluster) {
 	t.Helper()
-	for _, n := range upper {
-		c.Store.View(n).SetUnavailable(true)
-	}
+	c.storeAway(upper...)
 	c.removes(lower, upper)
 	c.Eventually(time.Minute, "no verdict", func() bool { return c.provider("n4").Status().State == "up" }) // losers can be down before it
-	for _, n := range upper {
-		c.Store.View(n).SetUnavailable(false)
-	}
+	c.storeBack(upper...)
 }
 
 func three(_ string, c *downing.Config) { c.Resolver.MinMembers = 3 }
@@ -34,8 +30,7 @@ func three(_ string, c *downing.Config) { c.Resolver.MinMembers = 3 }
 // Downed members that are started again while the cut lasts find each other, and are enough to be a cluster.
 // They wait all the same: the cluster is the one that the verdict has left. After the heal they join it.
 func TestNewcomer_RestartedLosersAreNoSecondCluster(t *testing.T) {
-	virtual(t, three, func(t *testing.T, c *cluster) {
-		c.Form(5)
+	formed(t, 5, three, func(t *testing.T, c *cluster) {
 		minorityWins(t, c)
 		c.Boot("n1")
 		c.Boot("n2", "n1")
@@ -78,10 +73,8 @@ func TestNewcomer_RestartedLosersAreNoSecondCluster(t *testing.T) {
 func TestNewcomer_HearsayIsNoCluster(t *testing.T) {
 	long(t)
 	soon := func(_ string, c *downing.Config) { c.Resolver.StableAfter = 5 * time.Second } // before Serf has missed anybody
-	virtual(t, soon, func(t *testing.T, c *cluster) {
-		c.Form(5)
+	formed(t, 5, soon, func(t *testing.T, c *cluster) {
 		relay := c.Node("relay", func(conf *serf.Config) { conf.MemberlistConfig.ProbeInterval = time.Hour })
-		defer func() { require.NoError(t, relay.Shutdown()) }()
 		require.NoError(t, c.Join(relay, "n1"))
 		winners := []string{"n1", "n2", "n3", "n4"}
 		require.NoError(t, c.Net.Partition(winners, []string{"n5", "relay"}))
@@ -125,8 +118,7 @@ func TestStart_BehindABrokenLinkWaits(t *testing.T) {
 		{"from it", func(n *memnet.Network, a, b string) error { return n.CutOneWay(b, a) }},
 	} {
 		t.Run(broken.name, func(t *testing.T) {
-			virtual(t, nil, func(t *testing.T, c *cluster) {
-				c.Form(5)
+			formed(t, 5, nil, func(t *testing.T, c *cluster) {
 				require.NoError(t, broken.cut(c.Net, "n2", "n4"))
 				<-c.provider("n4").Done()
 				c.Boot("n4", "n1")
@@ -181,8 +173,7 @@ func TestStart_WithABrokenLink(t *testing.T) {
 // incarnations; a newcomer after them finds those that were admitted. A survivor that does not come back is
 // waited for, until an operator says that it will not.
 func TestNewcomer_ColdStart(t *testing.T) {
-	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
-		c.Form(3)
+	formed(t, 3, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
 		c.requireOneSide([][]string{{"n1", "n2"}}, 5*time.Minute)
 		c.crash("n1", "n2", "n3")
@@ -203,7 +194,7 @@ func TestNewcomer_ColdStart(t *testing.T) {
 // The same beside agents, which ask for a look at the members before the lease was taken in. The token of the
 // record is beyond that of the verdict: the lease was released since.
 func TestNewcomer_BesideAgents(t *testing.T) {
-	beside(t, nil, func(t *testing.T, b *besides) {
+	beside(t, 0, nil, func(t *testing.T, b *besides) {
 		b.Store.Restore(lease.Record{Token: 7, Verdict: &sbr.Verdict{Token: 5, Survivors: []sbr.ID{"n9#u"}, DecidedBy: "n9#u", Reason: "long ago"}})
 		b.boot("n1")
 		b.boot("n2", "n1")
@@ -222,11 +213,9 @@ func TestNewcomer_BesideAgents(t *testing.T) {
 
 // What a downed predecessor left in the tags of its agent does not vouch for the member that begins after it.
 func TestNewcomer_StaleTagVouchesForNobody(t *testing.T) {
-	beside(t, nil, func(t *testing.T, b *besides) {
+	beside(t, 0, nil, func(t *testing.T, b *besides) {
 		b.Store.Restore(lease.Record{Token: 5, Verdict: &sbr.Verdict{Token: 5, Survivors: []sbr.ID{"n9#u"}, DecidedBy: "n9#u", Reason: "long ago"}})
-		a := &stockAgent{c: b.cluster, name: "n1"}
-		b.agents["n1"] = a
-		a.boot(map[string]string{downing.TagUID: "old", downing.TagBorn: "1", downing.TagSeen: "5", downing.TagIn: "5"})
+		b.agent("n1", tagsOf("old", downing.TagSeen, "5", downing.TagIn, "5"))
 		b.protect("n1", func(c *downing.Config) { c.Memory = remembering(t, `{"incarnation": "n1#old", "over": true}`) })
 		b.boot("n2", "n1")
 		time.Sleep(time.Minute)
@@ -239,10 +228,8 @@ func TestNewcomer_StaleTagVouchesForNobody(t *testing.T) {
 // A process that goes on for an agent whose tags say that the member waits goes on waiting, also where no
 // verdict exists; it tells the others what it is in the end.
 func TestNewcomer_GoesOnWaiting(t *testing.T) {
-	beside(t, nil, func(t *testing.T, b *besides) {
-		a := &stockAgent{c: b.cluster, name: "n1"}
-		b.agents["n1"] = a
-		a.boot(map[string]string{downing.TagUID: "old", downing.TagBorn: "1", downing.TagSeen: "0", downing.TagIn: "-"})
+	beside(t, 0, nil, func(t *testing.T, b *besides) {
+		a := b.agent("n1", tagsOf("old", downing.TagIn, "-"))
 		b.protect("n1", func(c *downing.Config) {
 			c.Memory = remembering(t, `{"incarnation": "n1#old", "members": [{"id": "n2#x"}]}`)
 		})

@@ -68,8 +68,7 @@ func TestOffer_IsTakenBackWithoutWaitingForTheGossip(t *testing.T) {
 
 // Offers of different topics at the same time do not lose each other.
 func TestOffer_AtTheSameTime(t *testing.T) {
-	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.Form(2)
+	formed(t, 2, nil, func(t *testing.T, c *cluster) {
 		var wg sync.WaitGroup
 		var want []string
 		began := time.Now()
@@ -126,8 +125,7 @@ func TestOffer_TagsFull(t *testing.T) {
 // An application that replaces the tags does not end what is offered, and what it brings back is not offered
 // again.
 func TestOffer_TagsThatTheApplicationSets(t *testing.T) {
-	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.Form(2)
+	formed(t, 2, nil, func(t *testing.T, c *cluster) {
 		node := c.Member("n2").Serf
 		require.NoError(t, c.provider("n2").Offer(t.Context(), "backup", true))
 		old := maps.Clone(node.LocalMember().Tags)
@@ -149,16 +147,14 @@ func TestOffer_BeginsWithout(t *testing.T) {
 		c.Options.Serf = func(_ string, conf *serf.Config) { conf.Tags = map[string]string{downing.TagServes: "backup"} }
 		c.Form(2)
 		require.Empty(t, c.serves("n1", "n2"))
-		s := c.stranger(nil, map[string]string{downing.TagUID: "u", downing.TagBorn: "1", downing.TagSeen: "0", downing.TagServes: "b,,A b,a,b,\x00,../c"})
+		c.stranger(nil, tagsOf("u", downing.TagServes, "b,,A b,a,b,\x00,../c"))
 		require.Equal(t, []string{"a", "b"}, c.serves("n1", "stranger"))
-		require.NoError(t, s.serf.Shutdown())
 	})
 }
 
 // An offer whose caller gives up holds all the same.
 func TestOffer_CallerGivesUp(t *testing.T) {
-	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.Form(2)
+	formed(t, 2, nil, func(t *testing.T, c *cluster) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		err := c.provider("n2").Offer(ctx, "backup", true)

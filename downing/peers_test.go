@@ -56,7 +56,6 @@ func TestPeers_OldestFirst(t *testing.T) {
 				require.Equal(t, sbr.Up, p.Status)
 			}
 		}
-		require.NoError(t, plain.Shutdown())
 	})
 }
 
@@ -112,7 +111,7 @@ func TestPeers_SureStandsStillInAPartition(t *testing.T) {
 				downed.Store(true)
 			}
 		})
-		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
+		require.NoError(t, c.Net.Partition(upper, lower))
 		cut := time.Now()
 		for _, name := range []string{"n1", "n5"} {
 			c.Eventually(time.Minute, "it notices nothing", func() bool { return c.provider(name).Status().State != sbr.StateUp })
@@ -141,8 +140,7 @@ func TestPeers_SureStandsStillInAPartition(t *testing.T) {
 // stood still.
 func TestPeers_SureAfterAPause(t *testing.T) {
 	var gates clustertest.Gates
-	virtual(t, gated(&gates), func(t *testing.T, c *cluster) {
-		c.Form(3)
+	formed(t, 3, gated(&gates), func(t *testing.T, c *cluster) {
 		gates.Of("n3").Close()
 		time.Sleep(time.Second)
 		before := c.provider("n3").Peers().Sure
@@ -177,8 +175,7 @@ func TestPeers_SureOfANewcomer(t *testing.T) {
 
 // A member that leaves shows it to what runs on top, is sure of nothing more, and the others see it.
 func TestPeers_Leaving(t *testing.T) {
-	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.Form(3)
+	formed(t, 3, nil, func(t *testing.T, c *cluster) {
 		require.NoError(t, c.provider("n3").Offer(t.Context(), "who", true))
 		time.Sleep(time.Second)
 		began := time.Now()
@@ -208,8 +205,7 @@ func TestPeers_Leaving(t *testing.T) {
 
 // Each change is told after it can be read, and in peace nothing is.
 func TestFollow_EachChange(t *testing.T) {
-	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
-		c.Form(3)
+	formed(t, 3, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 		time.Sleep(5 * time.Second)
 		p := c.provider("n1")
 		var calls atomic.Int32
@@ -244,8 +240,7 @@ func TestFollow_EachChange(t *testing.T) {
 // A follower that panics and one that hangs do not keep others from learning that the member is down, nor
 // from anything else.
 func TestFollow_Downed(t *testing.T) {
-	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
-		c.Form(3)
+	formed(t, 3, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 		p := c.provider("n3")
 		hang := make(chan struct{})
 		p.Follow(func() { <-hang })
@@ -267,40 +262,5 @@ func TestFollow_Downed(t *testing.T) {
 		require.Equal(t, at, <-told)
 		<-p.Done()
 		close(hang)
-	})
-}
-
-// A loop that is stuck can tell nothing any more: what it showed last does not hide that the member is down.
-func TestPeers_LoopThatIsStuck(t *testing.T) {
-	var block atomic.Bool
-	hook := func(name string, c *downing.Config) {
-		if name == "n1" {
-			c.Observe = func(downing.Occurrence) {
-				if block.CompareAndSwap(true, false) {
-					time.Sleep(time.Minute)
-				}
-			}
-		}
-	}
-	virtual(t, hook, func(t *testing.T, c *cluster) {
-		c.Form(2)
-		p := c.provider("n1")
-		states := make(chan sbr.State, 16)
-		p.Follow(func() { states <- p.Peers().State })
-		block.Store(true)
-		require.NoError(t, c.Net.Freeze("n2"))
-		<-p.Downed()
-		require.Equal(t, sbr.StateDown, p.Peers().State)
-		synctest.Wait()
-		var last sbr.State
-		for len(states) > 0 {
-			last = <-states
-		}
-		require.Equal(t, sbr.StateDown, last)
-		_, err := p.Ask("who", "", nil, time.Second)
-		require.ErrorIs(t, err, downing.ErrNotMember)
-		time.Sleep(2 * time.Minute)
-		require.Equal(t, sbr.StateDown, p.Peers().State, "the loop goes on, and shows what it knew")
-		require.NoError(t, c.Net.Thaw("n2"))
 	})
 }

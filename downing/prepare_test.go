@@ -30,8 +30,7 @@ func TestPrepare_WaitsForTheStore(t *testing.T) {
 		p := s.provider()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		conf := serf.DefaultConfig()
-		conf.Init()
+		conf := serfConfig()
 		err := p.Prepare(ctx, conf)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, leasetest.ErrInjected)
@@ -53,8 +52,7 @@ func TestPrepare_StoppedWhileItWaits(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
 		s.Store.View("n1").Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
 		p := s.provider()
-		conf := serf.DefaultConfig()
-		conf.Init()
+		conf := serfConfig()
 		failed := make(chan error)
 		go func() { failed <- p.Prepare(context.Background(), conf) }()
 		time.Sleep(time.Minute)
@@ -76,8 +74,7 @@ func (hanging) Preflight(ctx context.Context) error {
 func TestPrepare_PreflightHangs(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
 		p := s.provider(func(c *downing.Config) { c.Store = hanging{s.Store.View("n1")} })
-		conf := serf.DefaultConfig()
-		conf.Init()
+		conf := serfConfig()
 		require.NoError(t, p.Prepare(context.Background(), conf))
 		stop(t, p)
 	})
@@ -157,8 +154,7 @@ func TestPrepare_RespectsRetryAfter(t *testing.T) {
 		g := &guarded{Faulty: s.Store.View("n1")}
 		g.refuse(busy{lease.ErrRefused})
 		p := s.provider(func(c *downing.Config) { c.Store = g })
-		conf := serf.DefaultConfig()
-		conf.Init()
+		conf := serfConfig()
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 		defer cancel()
 		require.ErrorIs(t, p.Prepare(ctx, conf), lease.ErrRefused)
@@ -172,9 +168,7 @@ func TestPrepare_RespectsRetryAfter(t *testing.T) {
 func TestRights_GoneAndBack(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
 		g, log := &guarded{Faulty: s.Store.View("n1")}, new(logtest.Log)
-		p := s.provider(func(c *downing.Config) { c.Store, c.Logger = g, log.Logger() })
-		node := s.create(p, nil, nil)
-		require.NoError(t, p.Start(t.Context(), node))
+		p, node := s.started(func(c *downing.Config) { c.Store, c.Logger = g, log.Logger() })
 		time.Sleep(time.Hour)
 		require.InDelta(t, 12, g.asked.Load(), 4, "one request each five minutes")
 		require.Zero(t, s.Store.View("n1").Counters().Writes, "L3")
@@ -207,8 +201,7 @@ func TestPrepare_RefusesWhatCannotWork(t *testing.T) {
 			"not begin with":  func(c *serf.Config) { c.NodeName = "?n1" },
 			"ProtocolVersion": func(c *serf.Config) { c.ProtocolVersion = 3 },
 		} {
-			conf := serf.DefaultConfig()
-			conf.Init()
+			conf := serfConfig()
 			change(conf)
 			require.ErrorContains(t, p.Prepare(t.Context(), conf), word)
 			require.Nil(t, conf.EventCh)
@@ -223,8 +216,7 @@ func TestPrepare_KeepsTheApplicationsConfiguration(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
 		p := s.provider()
 		require.Zero(t, p.Status())
-		conf := serf.DefaultConfig()
-		conf.Init()
+		conf := serfConfig()
 		conf.NodeName = "n1"
 		tags := map[string]string{"role": "db", downing.TagUID: "copied"}
 		conf.Tags = tags
@@ -239,8 +231,7 @@ func TestPrepare_KeepsTheApplicationsConfiguration(t *testing.T) {
 		stop(t, p)
 
 		p = s.provider()
-		conf = serf.DefaultConfig()
-		conf.Init()
+		conf = serfConfig()
 		conf.NodeName = strings.Repeat("n", 128)
 		conf.QueryResponseSizeLimit = 100
 		require.NoError(t, p.Prepare(t.Context(), conf))
@@ -276,8 +267,7 @@ func TestPrepare_OpensTheImplementation(t *testing.T) {
 			c.Store, c.LeaseImplementation, c.LeaseName = nil, "of-my-own", "test-sbr"
 			c.LeaseDecode = func(into any) error { return json.Unmarshal([]byte(`{"Place": "here"}`), into) }
 		})
-		conf := serf.DefaultConfig()
-		conf.Init()
+		conf := serfConfig()
 		require.NoError(t, p.Prepare(context.Background(), conf))
 		require.NotZero(t, s.Store.View("n1").Counters().Reads)
 		stop(t, p)

@@ -54,6 +54,22 @@ func (s *single) create(p *downing.Provider, before, after func(*serf.Config)) *
 	return node
 }
 
+// started is a node with its provider, both of which run.
+func (s *single) started(change ...func(*downing.Config)) (*downing.Provider, *serf.Serf) {
+	s.t.Helper()
+	p := s.provider(change...)
+	node := s.create(p, nil, nil)
+	require.NoError(s.t, p.Start(s.t.Context(), node))
+	return p, node
+}
+
+// serfConfig is a configuration as an application has it before it creates its node.
+func serfConfig() *serf.Config {
+	conf := serf.DefaultConfig()
+	conf.Init()
+	return conf
+}
+
 // end shuts a node down and stops its provider.
 func (s *single) end(p *downing.Provider, node *serf.Serf) {
 	s.t.Helper()
@@ -111,8 +127,7 @@ func TestProvider_StopBeforeThereIsANode(t *testing.T) {
 		stop(t, p)
 
 		p = s.provider()
-		conf := serf.DefaultConfig()
-		conf.Init()
+		conf := serfConfig()
 		require.NoError(t, p.Prepare(t.Context(), conf))
 		stop(t, p)
 		require.ErrorIs(t, p.Start(t.Context(), nil), downing.ErrStarted)
@@ -132,9 +147,7 @@ func TestProvider_StopBeforeThereIsANode(t *testing.T) {
 // goroutine ends with Serf.
 func TestProvider_StopWhileSerfLives(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
-		p := s.provider()
-		node := s.create(p, nil, nil)
-		require.NoError(t, p.Start(t.Context(), node))
+		p, node := s.started()
 		time.Sleep(10 * time.Second)
 		var all sync.WaitGroup
 		for range 3 {

@@ -78,8 +78,7 @@ func TestDown_Reachable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var x exits
-			virtual(t, x.config(c.config), func(t *testing.T, k *cluster) {
-				k.Form(4)
+			formed(t, 4, x.config(c.config), func(t *testing.T, k *cluster) {
 				require.NoError(t, k.down(c.by, c.member))
 				require.Equal(t, c.token, k.provider(c.by).Status().Verdict.Token, "whoever looks next sees the verdict")
 				k.requireDowned(&x, c.member, 3)
@@ -100,8 +99,7 @@ func unwatched(name string, c *downing.Config) {
 // Beside a stock agent it is the same: the agent leaves, and sbr agent ends.
 func TestDown_Beside(t *testing.T) {
 	var x exits
-	beside(t, x.config(clustertest.MajorityFirst), func(t *testing.T, b *besides) {
-		b.bootAll(3)
+	beside(t, 3, x.config(clustertest.MajorityFirst), func(t *testing.T, b *besides) {
 		require.NoError(t, b.down("n1", "n3"))
 		b.requireDowned(&x, "n3", 2)
 		require.Equal(t, serf.SerfShutdown, b.agents["n3"].node.State())
@@ -112,8 +110,7 @@ func TestDown_Beside(t *testing.T) {
 // lease has one verdict.
 func TestDown_Unreachable(t *testing.T) {
 	var x exits
-	virtual(t, x.config(clustertest.MajorityFirst), func(t *testing.T, c *cluster) {
-		c.Form(3)
+	formed(t, 3, x.config(clustertest.MajorityFirst), func(t *testing.T, c *cluster) {
 		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
 		c.Eventually(2*time.Minute, "the cut is not seen", func() bool { return len(c.provider("n2").Status().Unreachable) == 1 })
 		require.NoError(t, c.down("n2", string(c.provider("n3").Peers().Self)), "by its incarnation")
@@ -124,8 +121,7 @@ func TestDown_Unreachable(t *testing.T) {
 // Two members that down each other at the same time: the lease takes one word.
 func TestDown_EachOther(t *testing.T) {
 	var x exits
-	virtual(t, x.config(clustertest.MajorityFirst), func(t *testing.T, c *cluster) {
-		c.Form(2)
+	formed(t, 2, x.config(clustertest.MajorityFirst), func(t *testing.T, c *cluster) {
 		words := make(chan error, 2)
 		go func() { words <- c.down("n1", "n2") }()
 		go func() { words <- c.down("n2", "n1") }()
@@ -139,8 +135,7 @@ func TestDown_EachOther(t *testing.T) {
 
 // What cannot be decided is refused with a sentence, and nobody goes down.
 func TestDown_Refused(t *testing.T) {
-	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
-		c.Form(3)
+	formed(t, 3, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 		plain := c.Node("plain", nil)
 		require.NoError(t, c.Join(plain, "n1"))
 		c.Eventually(time.Minute, "the plain node is not seen", func() bool { return len(c.provider("n1").Status().Untagged) == 1 })
@@ -160,10 +155,8 @@ func TestDown_Refused(t *testing.T) {
 		c.Eventually(2*time.Minute, "the cut is not seen", func() bool { return len(c.provider("n1").Status().Unreachable) == 1 })
 		refused("n1", "n2", "nothing is decided yet about n3, which cannot be reached: wait for the resolver")
 		c.requireOneSide([][]string{{"n1", "n2"}}, 5*time.Minute)
-		_ = plain.Shutdown()
 	})
-	virtual(t, noLease, func(t *testing.T, c *cluster) {
-		c.Form(3)
+	formed(t, 3, noLease, func(t *testing.T, c *cluster) {
 		err := c.down("n2", "n3")
 		require.ErrorIs(t, err, downing.ErrDownRefused)
 		require.ErrorContains(t, err, "without a lease only n1 can order that")
@@ -173,8 +166,7 @@ func TestDown_Refused(t *testing.T) {
 
 // While the lease store is silent nothing is known, and nobody goes down for that: the cluster is whole.
 func TestDown_StoreSilent(t *testing.T) {
-	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
-		c.Form(3)
+	formed(t, 3, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 		for _, m := range c.Members() {
 			m.Store.SetUnavailable(true)
 		}
@@ -205,8 +197,7 @@ func TestDown_NotRunning(t *testing.T) {
 	p, err := downing.New(none)
 	require.NoError(t, err)
 	require.ErrorIs(t, p.Down(t.Context(), "n2", ""), downing.ErrDownRefused)
-	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
-		c.Form(2)
+	formed(t, 2, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 		require.ErrorContains(t, c.NewMember("n0").Provider.Down(t.Context(), "n2", ""), "this member has not started")
 		require.NoError(t, c.Member("n2").Stop())
 		require.ErrorContains(t, c.down("n2", "n1"), "the resolver of this member has ended")

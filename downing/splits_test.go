@@ -1,10 +1,12 @@
 package downing_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,36 +24,51 @@ import (
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
-// Real Serf nodes with Serf's default LAN settings are cut in two or three; exactly one side survives.
+// sidesOf are the members on each side of a cut: "3|2" is n1 n2 n3 and n4 n5.
+func sidesOf(cut string) (groups [][]string, all int) {
+	for side := range strings.SplitSeq(cut, "|") {
+		n, _ := strconv.Atoi(side)
+		groups = append(groups, clustertest.Names(all + n)[all:])
+		all += n
+	}
+	return groups, all
+}
+
+// Real Serf nodes with Serf's default LAN settings are cut in two or three; exactly one side survives. Of 1|4
+// the leader is alone.
 func TestSplit_ExactlyOneSideSurvives(t *testing.T) {
-	for _, tc := range []struct {
-		name   string
-		nodes  int
-		groups [][]string
-	}{
-		{"3|2", 5, [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}}},
-		{"4|1", 5, [][]string{{"n1", "n2", "n3", "n4"}, {"n5"}}},
-		{"1|4 with the leader alone", 5, [][]string{{"n1"}, {"n2", "n3", "n4", "n5"}}},
-		{"2|2|1", 5, [][]string{{"n1", "n2"}, {"n3", "n4"}, {"n5"}}},
-		{"9|1", 10, [][]string{{"n1", "n2", "n3", "n4", "n5", "n6", "n7", "n8", "n9"}, {"n10"}}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			if tc.nodes > 5 {
+	for _, cut := range []string{"3|2", "4|1", "1|4", "2|2|1", "9|1"} {
+		t.Run(cut, func(t *testing.T) {
+			groups, n := sidesOf(cut)
+			if n > 5 {
 				long(t)
 			}
-			virtual(t, nil, func(t *testing.T, c *cluster) {
-				c.Form(tc.nodes)
-				require.NoError(t, c.Net.Partition(tc.groups...))
-				cut := time.Now()
-				c.requireOneSide(tc.groups, 2*time.Minute)
-				t.Logf("resolved after %v, up: %v", time.Since(cut), c.Up())
-				time.Sleep(3 * time.Minute)
-				c.Net.Heal()
-				time.Sleep(2 * time.Minute)
-				c.requireOneSide(tc.groups, time.Second)
-			})
+			formed(t, n, nil, func(_ *testing.T, c *cluster) { c.requireResolves(groups) })
 		})
 	}
+}
+
+// The same beside stock agents.
+func TestBeside_Split_ExactlyOneSideSurvives(t *testing.T) {
+	long(t)
+	for _, cut := range []string{"3|2", "1|4", "2|2|1", "1|1"} {
+		t.Run(cut, func(t *testing.T) {
+			groups, n := sidesOf(cut)
+			beside(t, n, nil, func(_ *testing.T, b *besides) { b.requireResolves(groups) })
+		})
+	}
+}
+
+// requireResolves cuts a cluster, and requires that one side survives, also after the heal.
+func (c *cluster) requireResolves(groups [][]string) {
+	c.t.Helper()
+	require.NoError(c.t, c.Net.Partition(groups...))
+	c.requireOneSide(groups, 2*time.Minute)
+	time.Sleep(3 * time.Minute)
+	c.Net.Heal()
+	time.Sleep(2 * time.Minute)
+	c.requireOneSide(groups, time.Second)
+	c.Whole(len(c.Up()))
 }
 
 // requireOneSide waits until the members that are up are exactly one of the sides.
@@ -127,15 +144,15 @@ func TestPairCut_MendedInTime(t *testing.T) {
 
 // Members that would decide by other rules are named, by both.
 func TestDigest_DisagreementIsNamed(t *testing.T) {
-	virtual(t, func(name string, c *downing.Config) {
+	metered(t, 3, func(name string, c *downing.Config) {
 		if name == "n3" {
 			c.Resolver.StableAfter = time.Minute
 		}
-	}, func(t *testing.T, c *cluster) {
-		c.Form(3)
-		require.Equal(t, []string{"n3"}, c.provider("n1").Status().Disagree)
-		require.Equal(t, []string{"n3"}, c.provider("n2").Status().Disagree)
-		require.Equal(t, []string{"n1", "n2"}, c.provider("n3").Status().Disagree)
+	}, func(t *testing.T, c *cluster, m *meters) {
+		for name, others := range map[string][]string{"n1": {"n3"}, "n2": {"n3"}, "n3": {"n1", "n2"}} {
+			require.Equal(t, others, c.provider(name).Status().Disagree)
+			m.require(name, fmt.Sprintf("sbr.disagreeing = %d", len(others)))
+		}
 	})
 }
 
@@ -232,4 +249,55 @@ func TestDoubleActive_LosersCutOffFromTheStore(t *testing.T) {
 			require.LessOrEqual(t, active.At(share), tc.p99)
 		})
 	}
+}
+
+// A single broken link between two members that are no neighbours is noticed by everybody: among 20 within 10
+// s, among 50 within 30 s, among 100 within a minute (the 99th percentile). SBR_NOTICED=N plays each size N
+// times, instead of 20 members twice; -v shows the times.
+func TestNoticed_OneBrokenLink(t *testing.T) {
+	long(t)
+	plays, limits := 2, map[int]time.Duration{20: 10 * time.Second}
+	if _, err := fmt.Sscan(os.Getenv("SBR_NOTICED"), &plays); err == nil {
+		limits[50], limits[100] = 30*time.Second, time.Minute
+	}
+	for n, limit := range limits {
+		t.Run(fmt.Sprint(n, " members"), func(t *testing.T) {
+			var took []time.Duration
+			for i := range plays {
+				took = append(took, noticed(t, n, uint64(i+1)))
+			}
+			slices.Sort(took)
+			p99 := took[(len(took)*99+99)/100-1]
+			t.Logf("%d members, %d plays: noticed by everybody after p50 %.1f s, p99 %.1f s", n, plays, took[len(took)/2].Seconds(), p99.Seconds())
+			require.LessOrEqual(t, p99, limit)
+		})
+	}
+}
+
+// noticed breaks a link of a whole cluster, and returns how long it takes until everybody has a report of it.
+func noticed(t *testing.T, n int, seed uint64) (took time.Duration) {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, uint64(n)))
+	clustertest.Virtual(t, clustertest.Options{}, func(t *testing.T, c *clustertest.Cluster) {
+		names := c.Form(n)
+		time.Sleep(time.Duration(rng.IntN(30_000)) * time.Millisecond) // virtual: at any moment of the sweep
+		pair := rng.Perm(n)
+		x, y := names[pair[0]], names[pair[1]]
+		require.NoError(t, c.Net.Cut(x, y))
+		start := time.Now()
+		c.Eventually(3*time.Minute, "somebody has not noticed", func() bool {
+			for _, m := range c.Members() {
+				seen := false
+				for _, r := range m.Provider.Status().Reports {
+					seen = seen || r.Observer == x && r.Subject == y || r.Observer == y && r.Subject == x
+				}
+				if !seen {
+					return false
+				}
+			}
+			return true
+		})
+		took = time.Since(start)
+	})
+	return took
 }

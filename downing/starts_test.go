@@ -21,10 +21,6 @@ type disks struct {
 	open map[string]*downing.Memory
 }
 
-func newDisks(t *testing.T) *disks {
-	return &disks{t: t, dirs: make(map[string]string), open: make(map[string]*downing.Memory)}
-}
-
 func (d *disks) attach(name string, c *downing.Config) {
 	clustertest.MajorityFirst(name, c)
 	if held := d.open[name]; held != nil {
@@ -54,18 +50,19 @@ func (d *disks) lose(names ...string) {
 	}
 }
 
-// withDisks runs a test on a cluster whose hosts have state folders, in virtual time.
-func withDisks(
-	t *testing.T, config func(string, *downing.Config), f func(t *testing.T, c *cluster, d *disks),
-) {
+// onDisks runs a test on a cluster whose hosts have state folders, in virtual time.
+func onDisks(t *testing.T, config func(string, *downing.Config), f func(t *testing.T, c *cluster)) {
 	t.Helper()
-	d := newDisks(t)
+	d := &disks{t: t, dirs: make(map[string]string), open: make(map[string]*downing.Memory)}
 	virtual(t, func(name string, c *downing.Config) {
 		d.attach(name, c)
 		if config != nil {
 			config(name, c)
 		}
-	}, func(t *testing.T, c *cluster) { f(t, c, d) })
+	}, func(t *testing.T, c *cluster) {
+		c.disks = d
+		f(t, c)
+	})
 }
 
 // boots starts members one after another, each of which joins those that were started before it.
@@ -73,6 +70,18 @@ func (c *cluster) boots(names ...string) {
 	for i, n := range names {
 		c.Boot(n, names[:i]...)
 		time.Sleep(time.Second)
+	}
+}
+
+// restarts crashes all members, cuts the network, and starts the members of each side again, one side after the
+// other.
+func (c *cluster) restarts(sides ...[]string) {
+	c.t.Helper()
+	time.Sleep(time.Minute)
+	c.crash(slices.Concat(sides...)...)
+	require.NoError(c.t, c.Net.Partition(sides...))
+	for _, side := range sides {
+		c.boots(side...)
 	}
 }
 
@@ -107,7 +116,7 @@ var (
 // decides nothing. Nobody suspects it, so nobody would stand against its verdict.
 func TestStart_CutOffWhileItWaits(t *testing.T) {
 	long(t)
-	withDisks(t, nil, func(t *testing.T, c *cluster, _ *disks) {
+	onDisks(t, nil, func(t *testing.T, c *cluster) {
 		c.Form(5)
 		c.crash("n5")
 		c.Net.Heal()
@@ -136,7 +145,7 @@ func TestStart_CutOffWhileItWaits(t *testing.T) {
 // each finds a member that was up all the time, which restarts, too. The halves do not wait for each other:
 // the lease decides.
 func TestStart_AllInTurnDuringACut(t *testing.T) {
-	withDisks(t, nil, func(t *testing.T, c *cluster, _ *disks) {
+	onDisks(t, nil, func(t *testing.T, c *cluster) {
 		c.Form(4)
 		halves := [][]string{{"n1", "n2"}, {"n3", "n4"}}
 		require.NoError(t, c.Net.Partition(halves...))
@@ -163,7 +172,7 @@ func TestStart_InIslands(t *testing.T) {
 	long(t)
 	for name, decided := range map[string]bool{"no verdict yet": false, "after a verdict": true} {
 		t.Run(name, func(t *testing.T) {
-			withDisks(t, nil, func(t *testing.T, c *cluster, _ *disks) {
+			onDisks(t, nil, func(t *testing.T, c *cluster) {
 				c.Form(5)
 				if decided {
 					c.removes(allFive[:4], allFive[4:])
@@ -171,11 +180,7 @@ func TestStart_InIslands(t *testing.T) {
 					c.Boot("n5", "n1")
 					c.requireWhole(5*time.Minute, allFive...)
 				}
-				time.Sleep(time.Minute)
-				c.crash(allFive...)
-				require.NoError(t, c.Net.Partition(upper, lower))
-				c.boots(upper...)
-				c.boots(lower...)
+				c.restarts(upper, lower)
 				c.requireNeverBoth(upper, lower, 3*time.Minute)
 				require.Equal(t, upper, c.working(upper...))
 				require.Equal(t, upper, c.Up())
@@ -198,11 +203,11 @@ func TestStart_InIslandsOfWhichOneRemembers(t *testing.T) {
 	long(t)
 	for name, forgetful := range map[string][]string{"the smaller forgets": lower, "the larger forgets": upper} {
 		t.Run(name, func(t *testing.T) {
-			withDisks(t, nil, func(t *testing.T, c *cluster, d *disks) {
+			onDisks(t, nil, func(t *testing.T, c *cluster) {
 				c.Form(5)
 				time.Sleep(time.Minute)
 				c.crash(allFive...)
-				d.lose(forgetful...)
+				c.disks.lose(forgetful...)
 				require.NoError(t, c.Net.Partition(upper, lower))
 				c.boots(upper...)
 				c.boots(lower...)
@@ -216,7 +221,7 @@ func TestStart_InIslandsOfWhichOneRemembers(t *testing.T) {
 
 // A start that is ended while it waits has not forgotten the members that it waits for.
 func TestStart_AgainWhileItWaits(t *testing.T) {
-	withDisks(t, nil, func(t *testing.T, c *cluster, _ *disks) {
+	onDisks(t, nil, func(t *testing.T, c *cluster) {
 		c.Form(5)
 		time.Sleep(time.Minute)
 		c.crash(allFive...)
@@ -236,7 +241,7 @@ func TestStart_OneDoesNotReturn(t *testing.T) {
 	long(t)
 	for name, decided := range map[string]bool{"no verdict yet": false, "a survivor of the last verdict": true} {
 		t.Run(name, func(t *testing.T) {
-			withDisks(t, nil, func(t *testing.T, c *cluster, _ *disks) {
+			onDisks(t, nil, func(t *testing.T, c *cluster) {
 				up := allFive
 				if c.Form(5); decided {
 					up = allFive[:4]
@@ -261,7 +266,7 @@ func TestStart_OneDoesNotReturn(t *testing.T) {
 
 // After a power loss the members that come back are the cluster, even a single one. Later members join it.
 func TestStart_WhoeverComesBack(t *testing.T) {
-	withDisks(t, nil, func(t *testing.T, c *cluster, _ *disks) {
+	onDisks(t, nil, func(t *testing.T, c *cluster) {
 		c.Form(3)
 		time.Sleep(time.Minute)
 		c.crash("n1", "n2", "n3")
@@ -277,10 +282,10 @@ func TestStart_WhoeverComesBack(t *testing.T) {
 // the winners.
 func TestStart_LosersWithoutDisks(t *testing.T) {
 	long(t)
-	withDisks(t, nil, func(t *testing.T, c *cluster, d *disks) {
+	onDisks(t, nil, func(t *testing.T, c *cluster) {
 		c.Form(5)
 		c.removes(upper, lower)
-		d.lose(lower...)
+		c.disks.lose(lower...)
 		c.boots(lower...)
 		c.requireNeverBoth(upper, lower, 5*time.Minute)
 		c.Net.Heal()
@@ -293,7 +298,7 @@ func TestStart_LosersWithoutDisks(t *testing.T) {
 // place: they never missed it.
 func TestStart_OneThatLeftWaits(t *testing.T) {
 	long(t)
-	withDisks(t, nil, func(t *testing.T, c *cluster, _ *disks) {
+	onDisks(t, nil, func(t *testing.T, c *cluster) {
 		c.Form(5)
 		time.Sleep(time.Minute)
 		require.NoError(t, c.Member("n1").Leave())
@@ -315,7 +320,7 @@ func TestStart_OneThatLeftWaits(t *testing.T) {
 // A member that is restarted in a whole cluster joins it at once, also when somebody has left in peace
 // meanwhile.
 func TestStart_InAWholeCluster(t *testing.T) {
-	withDisks(t, nil, func(t *testing.T, c *cluster, _ *disks) {
+	onDisks(t, nil, func(t *testing.T, c *cluster) {
 		c.Form(4)
 		time.Sleep(time.Minute)
 		require.NoError(t, c.Member("n1").Leave())
@@ -332,13 +337,9 @@ func TestStart_WithoutALease(t *testing.T) {
 	long(t)
 	keepMajority := func(_ string, c *downing.Config) { c.Strategy = "keep-majority" }
 	t.Run("a majority", func(t *testing.T) {
-		withDisks(t, keepMajority, func(t *testing.T, c *cluster, _ *disks) {
+		onDisks(t, keepMajority, func(t *testing.T, c *cluster) {
 			c.Form(5)
-			time.Sleep(time.Minute)
-			c.crash(allFive...)
-			require.NoError(t, c.Net.Partition(upper, lower))
-			c.boots(upper...)
-			c.boots(lower...)
+			c.restarts(upper, lower)
 			c.requireNeverBoth(upper, lower, 5*time.Minute)
 			require.Equal(t, upper, c.working(upper...))
 			c.Net.Heal()
@@ -346,14 +347,10 @@ func TestStart_WithoutALease(t *testing.T) {
 		})
 	})
 	t.Run("halves", func(t *testing.T) {
-		withDisks(t, keepMajority, func(t *testing.T, c *cluster, _ *disks) {
+		onDisks(t, keepMajority, func(t *testing.T, c *cluster) {
 			c.Form(4)
-			time.Sleep(time.Minute)
 			four := allFive[:4]
-			c.crash(four...)
-			require.NoError(t, c.Net.Partition(four[:2], four[2:]))
-			c.boots(four[:2]...)
-			c.boots(four[2:]...)
+			c.restarts(four[:2], four[2:])
 			time.Sleep(10 * time.Minute)
 			require.Empty(t, c.working(four...))
 			c.Net.Heal()
@@ -371,12 +368,10 @@ func without(names, those []string) []string {
 func TestStart_InACutOnASideThatIsUndecided(t *testing.T) {
 	long(t)
 	undecided := func(_ string, c *downing.Config) { c.Resolver.WhenLeaseUnknown = sbr.UnknownSuspend }
-	withDisks(t, undecided, func(t *testing.T, c *cluster, d *disks) {
+	onDisks(t, undecided, func(t *testing.T, c *cluster) {
 		c.afterOneVerdict()
 		side, others := upper, lower
-		for _, n := range append(slices.Clone(side), "n4") {
-			c.Member(n).Store.SetUnavailable(true)
-		}
+		c.storeAway(append(slices.Clone(side), "n4")...)
 		require.NoError(t, c.Net.Partition(side, others))
 		c.Eventually(2*time.Minute, "suspended", func() bool {
 			return !slices.ContainsFunc(side, func(n string) bool { return c.provider(n).Status().SuspendedSince == nil })
@@ -385,7 +380,7 @@ func TestStart_InACutOnASideThatIsUndecided(t *testing.T) {
 		for _, n := range side {
 			_ = c.Member(n).Serf.RemoveFailedNodePrune("n4") // the first one tells the others
 		}
-		file, remembered := d.file("n1")
+		file, remembered := c.disks.file("n1")
 		c.crash("n1")
 		require.NoError(t, os.WriteFile(file, remembered, 0o600)) // a power loss leaves no time to note that it is over
 		c.Member("n1").Store.SetUnavailable(false)                // it has to read the verdict before it joins

@@ -47,6 +47,15 @@ func (c *cluster) requireAstray(names ...string) {
 	}
 }
 
+// bootsApart starts n1 to nN, some of which have another store: they do not wait for a whole cluster.
+func (c *cluster) bootsApart(n int) {
+	for i, name := range clustertest.Names(n) {
+		c.Boot(name, clustertest.Names(min(i, 1))...)
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(time.Minute)
+}
+
 // A member whose lease is in another store than that of most is suspended, and the others go on. Of two
 // stores with as many members it is the one of the oldest member that counts (design rule 20).
 func TestStores_TheOddOneIsSuspended(t *testing.T) {
@@ -62,15 +71,9 @@ func TestStores_TheOddOneIsSuspended(t *testing.T) {
 		"the younger half":                 {4, []string{"n3", "n4"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newMeters(t)
 			_, config := elsewhere(c.astray...)
-			both := func(name string, d *downing.Config) { m.config(name, d); config(name, d) }
-			virtual(t, both, func(t *testing.T, k *cluster) {
-				for i, n := range clustertest.Names(c.members) {
-					k.Boot(n, clustertest.Names(c.members)[:min(i, 1)]...)
-					time.Sleep(10 * time.Millisecond)
-				}
-				time.Sleep(time.Minute)
+			metered(t, 0, config, func(_ *testing.T, k *cluster, m *meters) {
+				k.bootsApart(c.members)
 				k.requireAstray(c.astray...)
 				m.require(c.astray[0], "sbr.suspensions{cause=store} > 0")
 				m.require("n2", "sbr.lease.elsewhere = "+string(rune('0'+len(c.astray))))
@@ -104,11 +107,7 @@ func TestStores_InACut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			other, config := elsewhere(c.astray...)
 			virtual(t, config, func(t *testing.T, k *cluster) {
-				for i, n := range all {
-					k.Boot(n, all[:min(i, 1)]...)
-					time.Sleep(10 * time.Millisecond)
-				}
-				time.Sleep(time.Minute)
+				k.bootsApart(5)
 				k.requireAstray(c.astray...)
 				require.NoError(t, k.Net.Partition(c.one, c.two))
 				for range 60 {
@@ -241,8 +240,6 @@ func announcing(t *testing.T, fails func(context.Context) error, f func(t *testi
 	virtual(t, config, func(t *testing.T, c *cluster) { f(t, c, b) })
 }
 
-var most, rest = []string{"n1", "n2", "n3"}, []string{"n4", "n5"}
-
 // What an operator asks about first is shown beside the lease: the suspended members, the verdict once, and a
 // downed member, although that is the last thing that it does.
 func TestStores_Announce(t *testing.T) {
@@ -251,7 +248,7 @@ func TestStores_Announce(t *testing.T) {
 	announcing(t, slow, func(t *testing.T, c *cluster, b *boards) {
 		c.Form(5)
 		require.Empty(t, b.all, "all is well")
-		require.NoError(t, c.Net.Partition(most, rest))
+		require.NoError(t, c.Net.Partition(upper, lower))
 		time.Sleep(2 * time.Minute)
 		require.Len(t, b.of("Suspended"), 5, "%q", b.all)
 		require.Regexp(t, `^n1: suspended: .* true$`, b.of("Suspended")[0])
@@ -269,7 +266,7 @@ func TestStores_AnnounceFlapping(t *testing.T) {
 	announcing(t, func(context.Context) error { return nil }, func(t *testing.T, c *cluster, b *boards) {
 		c.Form(5)
 		for range 5 {
-			require.NoError(t, c.Net.Partition(most, rest))
+			require.NoError(t, c.Net.Partition(upper, lower))
 			time.Sleep(10 * time.Second)
 			c.Net.Heal()
 			time.Sleep(20 * time.Second)
@@ -291,8 +288,8 @@ func TestStores_AnnounceInVain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			announcing(t, c.fails, func(t *testing.T, k *cluster, b *boards) {
 				k.Form(5)
-				require.NoError(t, k.Net.Partition(most, rest))
-				k.requireOneSide([][]string{most}, time.Minute)
+				require.NoError(t, k.Net.Partition(upper, lower))
+				k.requireOneSide([][]string{upper}, time.Minute)
 				time.Sleep(time.Minute)
 				b.meters.require("n1", "sbr.lease.unshown = 2")
 				require.Len(t, b.logs["n1"].With("not shown beside the lease"), c.says)

@@ -22,10 +22,7 @@ func (c *cluster) fill(name string, bytes int) {
 // decision is about it; and it goes on as soon as its tags fit again.
 func TestTags_Full(t *testing.T) {
 	long(t)
-	m := newMeters(t)
-	config := func(name string, d *downing.Config) { m.config(name, d); clustertest.MajorityFirst(name, d) }
-	virtual(t, config, func(t *testing.T, c *cluster) {
-		c.Form(3)
+	metered(t, 3, clustertest.MajorityFirst, func(t *testing.T, c *cluster, m *meters) {
 		c.fill("n2", 480)
 		time.Sleep(5 * time.Second)
 		for range 2 {
@@ -53,8 +50,7 @@ func TestTags_Full(t *testing.T) {
 // While its tags are full a member is one of its side as before: a cut is decided by the sides as they are.
 func TestTags_FullInACut(t *testing.T) {
 	long(t)
-	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
-		c.Form(3)
+	formed(t, 3, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 		c.fill("n2", 480)
 		time.Sleep(5 * time.Minute)
 		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))

@@ -15,8 +15,7 @@ import (
 
 // Beside stock agents, which do not name the sender, everything is as it is in one process.
 func TestBeside_Talk(t *testing.T) {
-	beside(t, nil, func(t *testing.T, b *besides) {
-		b.bootAll(4)
+	beside(t, 4, nil, func(t *testing.T, b *besides) {
 		b.serve("who", "n1", "n2", "n3")
 		held := b.hold("later", "n2")
 		require.Equal(t, map[string]string{"n2": "n2 heard x", "n3": "n3 heard x", "n4": "-"}, all(b.ask("n1", "who", "", "x", 2*time.Second)))
@@ -45,7 +44,7 @@ func TestBeside_Talk(t *testing.T) {
 // With the limits of a stock agent, names of 100 bytes, the longest topic and full payloads every message
 // fits, the relayed ones as well.
 func TestBeside_Talk_FitsIntoSerfsLimits(t *testing.T) {
-	beside(t, nil, func(t *testing.T, b *besides) {
+	beside(t, 0, nil, func(t *testing.T, b *besides) {
 		long := func(name string) string { return name + strings.Repeat("-", 100-len(name)) }
 		for _, name := range []string{"n1", "n2", "n3", "n4"} {
 			if name == "n1" {
@@ -70,8 +69,7 @@ func TestBeside_Talk_FitsIntoSerfsLimits(t *testing.T) {
 
 // An agent that does not answer is asked in vain, and nobody is held up by it.
 func TestBeside_Talk_SilentAgent(t *testing.T) {
-	beside(t, nil, func(t *testing.T, b *besides) {
-		b.bootAll(3)
+	beside(t, 3, nil, func(t *testing.T, b *besides) {
 		time.Sleep(time.Second)
 		b.agents["n1"].setSilent(true)
 		began := time.Now()
@@ -96,8 +94,7 @@ func TestBeside_Talk_SilentAgent(t *testing.T) {
 func TestBeside_Offer(t *testing.T) {
 	for name, config := range map[string]func(string, *downing.Config){"resigns": nil, "is gone on with": keepTags} {
 		t.Run(name, func(t *testing.T) {
-			beside(t, config, func(t *testing.T, b *besides) {
-				b.bootAll(3)
+			beside(t, 3, config, func(t *testing.T, b *besides) {
 				for _, topic := range []string{"backup", "reports", "nothing"} {
 					require.NoError(t, b.provider("n3").Offer(t.Context(), topic, true))
 				}
@@ -122,11 +119,8 @@ func TestBeside_Offer(t *testing.T) {
 
 // An earlier process ended without taking anything back: its successor offers nothing until it says so.
 func TestBeside_Offer_OfAnEarlierProcess(t *testing.T) {
-	beside(t, nil, func(t *testing.T, b *besides) {
-		b.bootAll(2)
-		a := &stockAgent{c: b.cluster, name: "n3"}
-		b.agents["n3"] = a
-		a.boot(map[string]string{downing.TagUID: "abcdefgh", downing.TagBorn: "1", downing.TagSeen: "0", downing.TagServes: "backup"}, "n1")
+	beside(t, 2, nil, func(t *testing.T, b *besides) {
+		b.agent("n3", tagsOf("abcdefgh", downing.TagServes, "backup"), "n1")
 		b.Eventually(5*time.Second, "n3 is not seen", func() bool { return len(b.serves("n1", "n3")) == 1 })
 		b.protect("n3")
 		require.Equal(t, sbr.ID("n3#abcdefgh"), b.id("n3"))
@@ -136,8 +130,7 @@ func TestBeside_Offer_OfAnEarlierProcess(t *testing.T) {
 
 // The agent restarts and forgets its tags: what is offered is set again.
 func TestBeside_Offer_AgentRestarts(t *testing.T) {
-	beside(t, nil, func(t *testing.T, b *besides) {
-		b.bootAll(3)
+	beside(t, 3, nil, func(t *testing.T, b *besides) {
 		require.NoError(t, b.provider("n3").Offer(t.Context(), "backup", true))
 		time.Sleep(5 * time.Second)
 		b.reboot("n3", "n1")

@@ -1,7 +1,6 @@
 package downing_test
 
 import (
-	"bytes"
 	"testing"
 	"time"
 
@@ -63,11 +62,9 @@ func encode(t testing.TB, m wire.Frame) []byte {
 
 // A question counts only from the node of the member that it names, and only from a member.
 func TestForged_Question(t *testing.T) {
-	m := newMeters(t)
-	virtual(t, m.config, func(t *testing.T, c *cluster) {
-		c.Form(3)
+	metered(t, 3, nil, func(t *testing.T, c *cluster, m *meters) {
 		c.serve("who", "n1", "n2", "n3")
-		s := c.stranger(nil, map[string]string{downing.TagUID: "u", downing.TagBorn: "1", downing.TagSeen: "0"})
+		s := c.stranger(nil, tagsOf("u"))
 		question := func(from sbr.ID) []byte {
 			return encode(t, wire.Frame{Kind: wire.Question, From: wire.KeyOf(from), Within: time.Second, Topic: "who"})
 		}
@@ -77,17 +74,15 @@ func TestForged_Question(t *testing.T) {
 		require.Zero(t, s.ask([]byte("junk")))
 		require.Zero(t, s.ask(encode(t, wire.Frame{Kind: wire.Answer, From: wire.KeyOf("stranger#u")})), "an answer is no question")
 		m.require("n1", "sbr.talk.received{kind=question} = 1", "sbr.talk.sent{kind=answer} = 1", "sbr.talk.ignored{reason=forged} = 2", "sbr.talk.ignored{reason=invalid} = 2")
-		require.NoError(t, s.serf.Shutdown())
 	})
 }
 
 // An answer counts only from a member, from its node, once, and from the member that was asked.
 func TestForged_Answer(t *testing.T) {
 	var answer []byte
-	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.Form(2)
+	formed(t, 2, nil, func(t *testing.T, c *cluster) {
 		c.hold("who", "n2")
-		s := c.stranger(func(*serf.Query) []byte { return answer }, map[string]string{downing.TagUID: "u", downing.TagBorn: "1", downing.TagSeen: "0"})
+		c.stranger(func(*serf.Query) []byte { return answer }, tagsOf("u"))
 		is := func(from sbr.ID) wire.Frame {
 			return wire.Frame{Kind: wire.Answer, From: wire.KeyOf(from), Payload: []byte("it is me")}
 		}
@@ -104,7 +99,6 @@ func TestForged_Answer(t *testing.T) {
 			require.Empty(t, all(c.ask("n1", "who", "", "", time.Second)), name)
 			require.Empty(t, all(c.ask("n1", "who", c.id("n2"), "", time.Second)), name)
 		}
-		require.NoError(t, s.serf.Shutdown())
 	})
 }
 
@@ -138,28 +132,5 @@ func TestServe_HandlerThatPanicsOrHangs(t *testing.T) {
 		require.NoError(t, c.Net.Partition(names[:2], names[2:]))
 		c.requireOneSide([][]string{names[:2]}, 2*time.Minute)
 		close(hang)
-	})
-}
-
-// Ten thousand queries a second under the name of the questions, junk, forged and valid ones, down nobody,
-// fill no memory, and do not keep a member from its work: a partition in the middle of them is resolved.
-func TestFlood_OfQuestions(t *testing.T) {
-	long(t)
-	var log logtest.Log
-	virtual(t, func(name string, c *downing.Config) { clustertest.MajorityFirst(name, c); c.Logger = log.Warnings() }, func(t *testing.T, c *cluster) {
-		tap := c.tapped("n2")
-		hang := make(chan struct{})
-		defer close(hang)
-		_, err := c.provider("n2").Serve("hangs", func(downing.Question) { <-hang })
-		require.NoError(t, err)
-		payloads := [][]byte{
-			encode(t, wire.Frame{Kind: wire.Question, From: wire.KeyOf(c.id("n3")), Within: time.Second, Topic: "who"}),
-			encode(t, wire.Frame{Kind: wire.Question, From: wire.KeyOf(c.id("n3")), Within: time.Minute, Topic: "hangs"}),
-			bytes.Repeat([]byte{1}, 800), nil,
-		}
-		c.outlasts(tap, func(i int) []serf.Event {
-			return []serf.Event{&serf.Query{Name: wire.FrameQuery, Payload: payloads[i%10%len(payloads)]}}
-		})
-		require.Less(t, len(log.With("ignored a question")), 20, "lines")
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -61,8 +60,7 @@ func all(answers <-chan downing.Answer) map[string]string {
 // All members that serve a topic answer, the others say that they do not, no member asks itself, and the
 // channel is closed at the time-out.
 func TestAsk_Everybody(t *testing.T) {
-	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.Form(5)
+	formed(t, 5, nil, func(t *testing.T, c *cluster) {
 		c.serve("who", "n1", "n2", "n3", "n4")
 		began := time.Now()
 		require.Equal(t, map[string]string{"n2": "n2 heard hello", "n3": "n3 heard hello", "n4": "n4 heard hello", "n5": "-"}, all(c.ask("n1", "who", "", "hello", 2*time.Second)))
@@ -72,8 +70,7 @@ func TestAsk_Everybody(t *testing.T) {
 
 // The member that is asked answers, other receivers do not, and then nothing more is waited for.
 func TestAsk_One(t *testing.T) {
-	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.Form(3)
+	formed(t, 3, nil, func(t *testing.T, c *cluster) {
 		c.serve("who", "n2")
 		others := c.hold("who", "n3")
 		began := time.Now()
@@ -86,8 +83,7 @@ func TestAsk_One(t *testing.T) {
 
 // The sender that a handler sees is the one that asked, and the payload is whole, up to the limit.
 func TestAsk_QuestionAndAnswerArriveWhole(t *testing.T) {
-	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.Form(2)
+	formed(t, 2, nil, func(t *testing.T, c *cluster) {
 		topic := strings.Repeat("t", 63)
 		held := c.hold(topic, "n2")
 		full := bytes.Repeat([]byte{0, 0xff}, downing.MaxTalk/2)
@@ -103,8 +99,7 @@ func TestAsk_QuestionAndAnswerArriveWhole(t *testing.T) {
 
 // A member that serves nothing of the kind says so at once; also when a handler has stopped.
 func TestAsk_UnservedIsSaidAtOnce(t *testing.T) {
-	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.Form(2)
+	formed(t, 2, nil, func(t *testing.T, c *cluster) {
 		requireUnserved := func() {
 			t.Helper()
 			began := time.Now()
@@ -128,8 +123,7 @@ func TestAsk_UnservedIsSaidAtOnce(t *testing.T) {
 // An answer that comes too late says so and is not delivered; so does a second one. The question is over for
 // its sender.
 func TestAnswer_TooLate(t *testing.T) {
-	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.Form(2)
+	formed(t, 2, nil, func(t *testing.T, c *cluster) {
 		held := c.hold("who", "n2")
 		answers := c.ask("n1", "who", "", "", 3*time.Second)
 		q := <-held
@@ -148,8 +142,7 @@ func TestAnswer_TooLate(t *testing.T) {
 
 // What cannot be asked is refused, with the reason.
 func TestAsk_Refuses(t *testing.T) {
-	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.Form(2)
+	formed(t, 2, nil, func(t *testing.T, c *cluster) {
 		p := c.provider("n1")
 		for name, tc := range map[string]struct {
 			topic   string
@@ -217,8 +210,7 @@ func TestTalk_WithoutAMember(t *testing.T) {
 
 // A member that asks too much gets an error; the questions that are open stay open.
 func TestAsk_TooMuch(t *testing.T) {
-	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.Form(2)
+	formed(t, 2, nil, func(t *testing.T, c *cluster) {
 		asked, refused := 0, 0
 		for range 3000 {
 			if _, err := c.provider("n1").Ask("who", "", nil, time.Minute); err != nil {
@@ -246,8 +238,7 @@ func TestAsk_TooMuch(t *testing.T) {
 // A member that is down asks nothing, what it had asked is over, and it answers nothing, not even what it was
 // asked before.
 func TestTalk_MemberThatIsDown(t *testing.T) {
-	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.Form(3)
+	formed(t, 3, nil, func(t *testing.T, c *cluster) {
 		held := c.hold("who", "n3")
 		fromN1 := c.ask("n1", "who", c.id("n3"), "", 5*time.Minute)
 		q := <-held
@@ -276,8 +267,7 @@ func TestTalk_MemberThatIsDown(t *testing.T) {
 
 // A member that leaves while it is asked answers until its node is gone: with its last words it hands over.
 func TestTalk_MemberThatLeavesStillAnswers(t *testing.T) {
-	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.Form(3)
+	formed(t, 3, nil, func(t *testing.T, c *cluster) {
 		held := c.hold("who", "n3")
 		answers := c.ask("n1", "who", c.id("n3"), "", time.Minute)
 		q := <-held
@@ -292,60 +282,10 @@ func TestTalk_MemberThatLeavesStillAnswers(t *testing.T) {
 	})
 }
 
-// How long it takes until all have answered, with Serf's LAN settings and 1 ms from node to node.
-func TestAsk_HowLongItTakes(t *testing.T) {
-	long(t)
-	for _, n := range []int{5, 20} {
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			if n > 5 && testing.Short() {
-				t.Skip("starts 20 nodes: run without -short")
-			}
-			virtual(t, nil, func(t *testing.T, c *cluster) {
-				names := c.Form(n)
-				c.serve("who", names...)
-				var everybody, one []time.Duration
-				missed := 0 // gossip is left to chance: now and then a question passes somebody by
-				for range 200 / n {
-					began := time.Now()
-					answers := c.ask("n1", "who", "", "", 5*time.Second)
-					heard := 0
-					for heard < n-1 {
-						if _, open := <-answers; !open {
-							break
-						}
-						heard++
-					}
-					if heard == n-1 {
-						everybody = append(everybody, time.Since(began))
-					} else {
-						missed++
-					}
-					time.Sleep(6 * time.Second)
-					began = time.Now()
-					if _, open := <-c.ask("n1", "who", c.id(names[n-1]), "", 5*time.Second); open {
-						one = append(one, time.Since(began))
-					} else {
-						missed++
-					}
-					time.Sleep(6*time.Second + 13*time.Millisecond)
-				}
-				slices.Sort(everybody)
-				slices.Sort(one)
-				t.Logf("%d members: everybody answers within %v at the median, %v at most; one within %v, %v; %d of %d questions passed somebody by", n,
-					everybody[len(everybody)/2], everybody[len(everybody)-1], one[len(one)/2], one[len(one)-1], missed, 2*200/n)
-				require.Less(t, missed, 100/n)
-				require.Less(t, everybody[len(everybody)-1], 3*time.Second)
-			})
-		})
-	}
-}
-
 // Questions that are open when the provider stops are over, and nothing is left behind.
 func TestLeak_OpenQuestions(t *testing.T) {
-	noLeak(t, func(t *testing.T, s *single) {
-		p := s.provider()
-		node := s.create(p, nil, nil)
-		require.NoError(t, p.Start(t.Context(), node))
+	alone(t, func(t *testing.T, s *single) {
+		p, node := s.started()
 		time.Sleep(5 * time.Second)
 		stopFollowing := p.Follow(func() {})
 		defer stopFollowing()

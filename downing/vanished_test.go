@@ -19,7 +19,7 @@ import (
 // they have ended (design rule 15).
 func TestVanished_OneSideGoesOn(t *testing.T) {
 	long(t)
-	three, two := []string{"n1", "n2", "n3"}, []string{"n4", "n5"}
+	three, two := upper, lower
 	forgets := func(after time.Duration) func(string, *serf.Config) {
 		return func(_ string, s *serf.Config) { s.ReconnectTimeout, s.ReapInterval = after, 2*time.Second }
 	}
@@ -42,12 +42,10 @@ func TestVanished_OneSideGoesOn(t *testing.T) {
 		"prune where there is no store, suspend": {config: suspend, blind: three, remove: []string{"n2"}, prune: true, want: [][]string{two}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			clustertest.Virtual(t, clustertest.Options{Config: c.config, Serf: c.serf}, func(t *testing.T, cl *clustertest.Cluster) {
-				k := &cluster{cl, t}
+			virtual(t, c.config, func(t *testing.T, k *cluster) {
+				k.Options.Serf = c.serf
 				k.Form(5)
-				for _, n := range c.blind {
-					k.Store.View(n).SetUnavailable(true)
-				}
+				k.storeAway(c.blind...)
 				require.NoError(t, k.Net.Partition(three, two))
 				for range 90 {
 					k.removeFailed(c.remove, c.prune)
@@ -85,8 +83,8 @@ func TestVanished_SecondNodeOfOneName(t *testing.T) {
 		s.MemberlistConfig.DeadNodeReclaimTime = 5 * time.Second
 		s.EnableNameConflictResolution = false
 	}
-	clustertest.Virtual(t, clustertest.Options{Config: clustertest.MajorityFirst, Serf: reclaim}, func(t *testing.T, cl *clustertest.Cluster) {
-		c := &cluster{cl, t}
+	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
+		c.Options.Serf = reclaim
 		c.Form(4)
 		old := c.Member("n4")
 		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4"}))
@@ -107,9 +105,7 @@ func TestVanished_SecondNodeOfOneName(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		for _, n := range []string{"n1", "n2", "n3"} {
-			c.Store.View(n).SetUnavailable(true)
-		}
+		c.storeAway(upper...)
 		again.Store.SetUnavailable(false)
 		time.Sleep(10 * time.Minute)
 		here := !c.Member("n1").Down() || !c.Member("n2").Down() || !c.Member("n3").Down() || !again.Down()
@@ -132,8 +128,7 @@ func TestUntagged_CrashSuspendsNobodyForEver(t *testing.T) {
 			} else {
 				names = c.Form(3)
 			}
-			plain, err := startAt(c, "plain")
-			require.NoError(t, err)
+			require.NoError(t, startAt(c, "plain", nil))
 			time.Sleep(time.Minute)
 			require.Equal(t, []string{"plain"}, c.provider("n1").Status().Untagged)
 			require.NoError(t, c.Net.Freeze("plain"))
@@ -143,7 +138,6 @@ func TestUntagged_CrashSuspendsNobodyForEver(t *testing.T) {
 			}
 			require.Equal(t, names, c.Up())
 			require.NoError(t, c.Net.Thaw("plain"))
-			require.NoError(t, plain.Shutdown())
 		})
 	}
 }
@@ -151,8 +145,7 @@ func TestUntagged_CrashSuspendsNobodyForEver(t *testing.T) {
 // What a member offered is known for as long as nothing is decided about it, also where Serf has forgotten
 // it, and after that: what it ran starts nowhere before its margin is over.
 func TestVanished_ServesWhatItDid(t *testing.T) {
-	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
-		c.Form(5)
+	formed(t, 5, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 		require.NoError(t, c.provider("n5").Offer(t.Context(), "mail", true))
 		time.Sleep(10 * time.Second)
 		id, n1 := c.id("n5"), c.provider("n1")

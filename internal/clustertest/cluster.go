@@ -56,6 +56,7 @@ type Cluster struct {
 	Net     *memnet.Network
 	Store   *leasetest.Memory
 	members map[string]*Member
+	nodes   []*serf.Serf // those without a provider
 
 	mu  sync.Mutex
 	log []downing.Occurrence
@@ -117,6 +118,7 @@ func (c *Cluster) Node(name string, change func(conf *serf.Config)) *serf.Serf {
 	c.t.Helper()
 	node, err := serfnet.Start(c.Net, name, change)
 	require.NoError(c.t, err)
+	c.nodes = append(c.nodes, node)
 	return node
 }
 
@@ -212,8 +214,11 @@ func Drain() {
 	synctest.Wait()
 }
 
-// Shutdown ends all members.
+// Shutdown ends all members and nodes.
 func (c *Cluster) Shutdown() {
+	for _, node := range c.nodes {
+		_ = node.Shutdown()
+	}
 	for _, m := range c.members {
 		if m.Serf != nil {
 			_ = m.Serf.Shutdown()
