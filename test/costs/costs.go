@@ -49,7 +49,7 @@ const (
 // Run is the benchmark.
 func Run(b *testing.B, t *Target) {
 	b.Run("acquire", t.acquire)
-	b.Run("verdict", t.verdict)
+	b.Run("verdict", t.Verdict)
 	b.Run("idle", t.idle)
 	b.Run("take-over", t.takeOver)
 	for name, open := range t.Others {
@@ -113,9 +113,9 @@ func (t *Target) acquire(b *testing.B) {
 		}
 	}
 	b.ReportMetric(float64(turns)/float64(len(acquires)), "requests/acquire")
-	b.ReportMetric(millis(quantile(acquires, 50)), "ms/acquire-p50")
-	b.ReportMetric(millis(quantile(writes, 50)), "ms/bare-write-p50")
-	b.ReportMetric(float64(quantile(acquires, 50))/float64(quantile(writes, 50)), "x-bare-write")
+	b.ReportMetric(Millis(Quantile(acquires, 50)), "ms/acquire-p50")
+	b.ReportMetric(Millis(Quantile(writes, 50)), "ms/bare-write-p50")
+	b.ReportMetric(float64(Quantile(acquires, 50))/float64(Quantile(writes, 50)), "x-bare-write")
 }
 
 // text is the record of a lease that is held.
@@ -142,8 +142,8 @@ func timed(b *testing.B, f func(context.Context) error) time.Duration {
 	return took
 }
 
-// verdict is from the answer to the write of a verdict until each of 100 watchers has seen it.
-func (t *Target) verdict(b *testing.B) {
+// Verdict measures the time from the answer to the write of a verdict until each of 100 watchers has seen it.
+func (t *Target) Verdict(b *testing.B) {
 	ctx, cancel := context.WithCancel(b.Context())
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -186,7 +186,7 @@ func (t *Target) verdict(b *testing.B) {
 		}
 	}
 	for _, q := range []int{50, 99, 100} {
-		b.ReportMetric(millis(quantile(delays, q)), fmt.Sprintf("ms/seen-p%d", q))
+		b.ReportMetric(Millis(Quantile(delays, q)), fmt.Sprintf("ms/seen-p%d", q))
 	}
 }
 
@@ -242,7 +242,7 @@ func (t *Target) takeOver(b *testing.B) {
 			next.Close()
 		}
 	}
-	b.ReportMetric(float64(quantile(took, 50))/float64(ttl), "ttl/take-over")
+	b.ReportMetric(float64(Quantile(took, 50))/float64(ttl), "ttl/take-over")
 }
 
 // other measures another lock: round trips, latency, and how long after its holder's host vanished another
@@ -267,7 +267,7 @@ func (t *Target) other(b *testing.B, open func(*testing.B, string, time.Duration
 		}
 	}
 	b.ReportMetric(float64(turns)/float64(len(locks)), "requests/lock")
-	b.ReportMetric(millis(quantile(locks, 50)), "ms/lock-p50")
+	b.ReportMetric(Millis(Quantile(locks, 50)), "ms/lock-p50")
 
 	require.NoError(b, counted.Lock(b.Context()))
 	proxy.Set(faults.StallBefore, false) // its host has no power any more
@@ -283,10 +283,12 @@ func (t *Target) other(b *testing.B, open func(*testing.B, string, time.Duration
 	require.NoError(b, plain.Unlock(b.Context()))
 }
 
-func quantile(d []time.Duration, percent int) time.Duration {
+// Quantile is by the nearest rank: a time that was measured.
+func Quantile(d []time.Duration, percent int) time.Duration {
 	d = slices.Clone(d)
 	slices.Sort(d)
 	return d[max(0, (len(d)*percent+99)/100-1)]
 }
 
-func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+// Millis are milliseconds, as they are reported.
+func Millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -29,6 +28,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/test/costs"
 	"github.com/serf-sbr/serf-sbr/test/kubetest"
 )
 
@@ -57,17 +57,19 @@ func newArena(b *testing.B) *arena {
 	return &arena{kubeconfig: proxy.Kubeconfig(), namespace: cluster.Namespace(b), proxy: proxy, elections: set}
 }
 
-func (a *arena) lease(b *testing.B, name, owner string, s lease.Settings) *lease.Lease {
+func (a *arena) store(b *testing.B, name string) lease.Store {
 	cfg := kubernetes.DefaultConfig()
 	cfg.Kubeconfig, cfg.Namespace, cfg.Name = a.kubeconfig, a.namespace, name
 	store, err := kubernetes.New(cfg)
 	require.NoError(b, err)
-	l, err := lease.New(store, owner, s, lease.Options{})
+	b.Cleanup(func() { require.NoError(b, store.Close()) })
+	return store
+}
+
+func (a *arena) lease(b *testing.B, name, owner string, s lease.Settings) *lease.Lease {
+	l, err := lease.New(a.store(b, name), owner, s, lease.Options{})
 	require.NoError(b, err)
-	b.Cleanup(func() {
-		l.Close()
-		require.NoError(b, store.Close())
-	})
+	b.Cleanup(l.Close)
 	return l
 }
 
@@ -176,15 +178,14 @@ func BenchmarkVersus_SteadyState(b *testing.B) {
 }
 
 // What the algorithm adds to the one request that nobody can do without: the medians, measured in turns on
-// the same object. The bare update is the same conditional merge patch; a PUT of the whole object, as
-// leaderelection sends it, stands beside it.
+// the same object. The bare update is the same conditional merge patch.
 func BenchmarkVersus_AcquireLatency(b *testing.B) {
 	a := newArena(b)
 	l := a.lease(b, "latency", "a", lease.DefaultSettings())
 	require.Equal(b, sbr.Granted, linear.AnswerOf(l.Acquire(b.Context(), lease.Proposal{})).Kind)
 	require.NoError(b, l.Release(b.Context()))
 	leases := a.elections.CoordinationV1().Leases(a.namespace)
-	var acquires, patches, puts []time.Duration
+	var acquires, patches []time.Duration
 	measure := func(into *[]time.Duration, f func() error) {
 		start := time.Now()
 		err := f()
@@ -209,25 +210,14 @@ func BenchmarkVersus_AcquireLatency(b *testing.B) {
 			})
 			freed := object.DeepCopy()
 			freed.Spec.HolderIdentity = new("")
-			object, err = leases.Update(b.Context(), freed, metav1.UpdateOptions{FieldManager: manager})
-			require.NoError(b, err)
-			changed := taken(object)
-			measure(&puts, func() error {
-				object, err = leases.Update(b.Context(), changed, metav1.UpdateOptions{FieldManager: manager})
-				return err
-			})
-			freed = object.DeepCopy()
-			freed.Spec.HolderIdentity = new("")
 			_, err = leases.Update(b.Context(), freed, metav1.UpdateOptions{FieldManager: manager})
 			require.NoError(b, err)
 		}
 	}
-	median := quantile(acquires, 50)
-	b.ReportMetric(millis(median), "ms/acquire-p50")
-	b.ReportMetric(millis(quantile(patches, 50)), "ms/bare-patch-p50")
-	b.ReportMetric(millis(quantile(puts, 50)), "ms/bare-put-p50")
-	b.ReportMetric(float64(median)/float64(quantile(patches, 50)), "x-bare-patch")
-	b.ReportMetric(float64(median)/float64(quantile(puts, 50)), "x-bare-put")
+	median := costs.Quantile(acquires, 50)
+	b.ReportMetric(costs.Millis(median), "ms/acquire-p50")
+	b.ReportMetric(costs.Millis(costs.Quantile(patches, 50)), "ms/bare-patch-p50")
+	b.ReportMetric(float64(median)/float64(costs.Quantile(patches, 50)), "x-bare-patch")
 }
 
 // manager is whom the API server takes all of these writes for: it keeps books of who owns which field.
@@ -258,48 +248,7 @@ func barePatch(b *testing.B, object *coordv1.Lease) []byte {
 // From the answer to the write of a verdict until each of 100 watchers has seen it.
 func BenchmarkVersus_VerdictSeenBy100Watchers(b *testing.B) {
 	a := newArena(b)
-	const watchers = 100
-	ctx, cancel := context.WithCancel(b.Context())
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer cancel()
-	type sight struct {
-		token uint64
-		at    time.Time
-	}
-	seen := make(chan sight, 10*watchers)
-	writer := a.lease(b, "fan-out", "writer", lease.DefaultSettings())
-	record := linear.AnswerOf(writer.Acquire(b.Context(), verdictFrom(0))).Record
-	for i := range watchers {
-		l := a.lease(b, "fan-out", fmt.Sprintf("w%d", i), lease.DefaultSettings())
-		running.Go(func() { _ = l.Watch(ctx, func(r lease.Record) { seen <- sight{r.Token, time.Now()} }) })
-	}
-	var delays []time.Duration
-	all := func() (at []time.Time) {
-		for len(at) < watchers {
-			if s := <-seen; s.token == record.Token {
-				at = append(at, s.at)
-			}
-		}
-		return at
-	}
-	all()
-	for b.Loop() {
-		out := linear.AnswerOf(writer.Acquire(b.Context(), verdictFrom(record.Token)))
-		written := time.Now()
-		require.Equal(b, sbr.Granted, out.Kind)
-		record = out.Record
-		for _, at := range all() {
-			delays = append(delays, max(0, at.Sub(written)))
-		}
-	}
-	for _, q := range []int{50, 99, 100} {
-		b.ReportMetric(millis(quantile(delays, q)), fmt.Sprintf("ms/seen-p%d", q))
-	}
-}
-
-func verdictFrom(base uint64) lease.Proposal {
-	return lease.Proposal{Base: base, Verdict: &sbr.Verdict{Survivors: []sbr.ID{"writer"}, Down: []sbr.ID{"x"}, DecidedBy: "writer", Reason: "benchmark"}}
+	(&costs.Target{Open: func(b *testing.B, _, name string) lease.Store { return a.store(b, name) }}).Verdict(b)
 }
 
 // From the last sign of life of a holder that crashes until another one holds the lease, over the
@@ -313,10 +262,10 @@ func BenchmarkVersus_TakeoverAfterACrash(b *testing.B) {
 			ours = append(ours, leaseTakeover(b, a, fmt.Sprintf("crash-%d", i), ttl))
 			election = append(election, electionTakeover(b, a, fmt.Sprintf("election-%d", i), ttl))
 		}
-		b.ReportMetric(float64(quantile(ours, 50))/float64(ttl), "ttl/takeover")
-		b.ReportMetric(float64(quantile(election, 50))/float64(ttl), "ttl/election-takeover")
-		b.ReportMetric(float64(quantile(ours, 50))/float64(quantile(election, 50)), "x-election")
-		b.ReportMetric(float64(quantile(ours, 100))/float64(quantile(election, 1)), "x-slowest-to-fastest")
+		b.ReportMetric(float64(costs.Quantile(ours, 50))/float64(ttl), "ttl/takeover")
+		b.ReportMetric(float64(costs.Quantile(election, 50))/float64(ttl), "ttl/election-takeover")
+		b.ReportMetric(float64(costs.Quantile(ours, 50))/float64(costs.Quantile(election, 50)), "x-election")
+		b.ReportMetric(float64(costs.Quantile(ours, 100))/float64(costs.Quantile(election, 1)), "x-slowest-to-fastest")
 	}
 }
 
@@ -365,11 +314,3 @@ func electionTakeover(b *testing.B, a *arena, name string, ttl time.Duration) ti
 	last := a.lastSign(b, name)
 	return (<-second).Sub(last)
 }
-
-func quantile(d []time.Duration, percent int) time.Duration {
-	d = slices.Clone(d)
-	slices.Sort(d)
-	return d[max(0, (len(d)*percent+99)/100-1)]
-}
-
-func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
