@@ -18,8 +18,7 @@
 //     compile, or makes the tools fail in any other way is an error, not a catch; so is a mutant that runs
 //     out of time, unless it says that it hangs.
 //   - A mutant that names checkers of the simulator counts only if those report it.
-//   - With --tier each the simulator must find a good part of all mutants by itself (leastAlone); with --tier
-//     simulator it must find every mutant that does not say why the simulator is blind to it.
+//   - With --tier each the simulator must find a good part of all mutants by itself (leastAlone).
 //
 // # Non-guarantees
 //

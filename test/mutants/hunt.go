@@ -47,8 +47,6 @@ type mode string
 const (
 	// whole runs from cheap to dear, up to the first failure.
 	whole mode = "suite"
-	// alone leaves out everything but the simulator.
-	alone mode = "simulator"
 	// each is whole, and measures what the simulator finds by itself where a cheaper step has caught a mutant
 	// already.
 	each mode = "each"
@@ -180,11 +178,9 @@ func (f *finding) caught(c catch) {
 }
 
 // survived says in words why a mutant that could be tried is not well caught. Empty: it is.
-func (f *finding) survived(m mode) string {
+func (f *finding) survived() string {
 	switch {
-	case m == alone && f.Alone == nil && f.Blind == "":
-		return "the simulator alone does not see it: write a scenario or a checker, or say `simulator: blind, ` and why"
-	case m != alone && f.By == nil:
+	case f.By == nil:
 		return "SURVIVED: no test fails; write the one that does"
 	case len(f.Silent) > 0:
 		return "not reported by the checker of " + strings.Join(f.Silent, " and ")

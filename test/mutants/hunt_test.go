@@ -79,7 +79,7 @@ func TestHunt_WhatBecomesOfAMutant(t *testing.T) {
 	for i, name := range names {
 		t.Run(name, func(t *testing.T) {
 			tc := cases[name]
-			require.Equal(t, tc.status, status(found[i:i+1], h.mode), "%+v", found[i])
+			require.Equal(t, tc.status, status(found[i:i+1]), "%+v", found[i])
 			if tc.err != "" {
 				require.ErrorContains(t, found[i].Err, tc.err)
 				return
@@ -113,26 +113,21 @@ func TestHunt_TheTreeItselfMustPass(t *testing.T) {
 	require.Error(t, asItIs(broken))
 }
 
-// Mode each asks the simulator too where a cheaper step was enough, unless the mutant says that it is blind;
-// alone demands an answer.
+// Mode each asks the simulator too where a cheaper step was enough, unless the mutant says that it is blind.
 func TestFinding_WhatTheSimulatorMustSee(t *testing.T) {
 	steps := []step{{tier: unit}, {tier: simulator}}
 	f := &finding{mutant: adds("return 5")}
 	require.True(t, f.wants(steps[0], whole))
 	f.caught(catch{result: result{Caught: "a: TestA"}, Tier: unit})
 	require.False(t, f.wants(steps[1], whole))
-	require.Empty(t, f.survived(whole))
+	require.Empty(t, f.survived())
 	require.True(t, f.wants(steps[1], each))
-	require.Empty(t, f.survived(each))
 	require.Equal(t, "no", f.alone())
-	require.Contains(t, f.survived(alone), "the simulator alone does not see it")
 	f.Blind = "it has no eyes"
 	require.False(t, f.wants(steps[1], each))
-	require.Empty(t, f.survived(alone))
 	require.Equal(t, "blind: it has no eyes", f.alone())
 	f.Blind = ""
 	f.caught(catch{result: result{Caught: "b: TestB"}, Tier: simulator})
-	require.Empty(t, f.survived(alone))
 	require.False(t, slices.ContainsFunc(steps, func(s step) bool { return f.wants(s, each) }))
 	require.Equal(t, "a: TestA", f.By.Caught)
 	require.Equal(t, 1, seenAlone([]finding{*f, {mutant: f.mutant}}))

@@ -111,7 +111,6 @@ func TestRun_BadUsage(t *testing.T) {
 		"an unknown flag": {"--all"},
 		"an unknown tier": {"--tier", "serf"},
 		"no such mutant":  {"--only", "no-such-mutant"},
-		"no mutants":      {"--dir", "testdata/none"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer

@@ -30,18 +30,17 @@ func main() {
 
 // options are the flags.
 type options struct {
-	dir, only string
-	mode      mode
-	quick     bool
-	workers   int
+	only    string
+	mode    mode
+	quick   bool
+	workers int
 }
 
 func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.StringVar(&o.dir, "dir", "", "the `folder` of the mutants (default test/mutants/testdata of the module)")
 	f.StringVar(&o.only, "only", "", "try these mutants only: `names` with commas between them, * stands for anything")
-	f.StringVar((*string)(&o.mode), "tier", string(whole), "what runs: suite (cheap to dear, up to the first failure), simulator (that part alone), each (both)")
+	f.StringVar((*string)(&o.mode), "tier", string(whole), "what runs: suite (cheap to dear, up to the first failure), or each (the simulator, too)")
 	f.BoolVar(&o.quick, "quick", false, "a few mutants, against the cheap steps")
 	f.IntVar(&o.workers, "workers", runtime.GOMAXPROCS(0), "how many mutants are tried at once")
 	if err := f.Parse(args); err != nil {
@@ -50,8 +49,8 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	switch {
 	case f.NArg() > 0:
 		err = fmt.Errorf("%q: there are no arguments, only flags", f.Arg(0))
-	case !slices.Contains([]mode{whole, alone, each}, o.mode):
-		err = fmt.Errorf("--tier %q: it must be %s, %s or %s", o.mode, whole, alone, each)
+	case o.mode != whole && o.mode != each:
+		err = fmt.Errorf("--tier %q: it must be %s or %s", o.mode, whole, each)
 	}
 	return o, err
 }
@@ -73,7 +72,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "mutants: %v\n", err)
 		return exitBad
 	}
-	worst := status(found, o.mode)
+	worst := status(found)
 	if n := seenAlone(found); worst == exitCaught && o.mode == each && o.only == "" && !o.quick && n < leastAlone {
 		fmt.Fprintf(stderr, "mutants: the simulator alone finds %d, fewer than %d\n", n, leastAlone)
 		return exitSurvived
@@ -81,13 +80,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return worst
 }
 
-func status(found []finding, m mode) int {
+func status(found []finding) int {
 	worst := exitCaught
 	for i := range found {
 		switch f := &found[i]; {
 		case f.Err != nil:
 			return exitBad
-		case f.survived(m) != "":
+		case f.survived() != "":
 			worst = exitSurvived
 		}
 	}
@@ -104,10 +103,7 @@ func hunt(ctx context.Context, o options, stderr io.Writer) (found []finding, er
 	if err != nil {
 		return nil, err
 	}
-	if o.dir == "" {
-		o.dir = filepath.Join(t.root, "test", "mutants", "testdata")
-	}
-	mutants, err := loadMutants(o.dir)
+	mutants, err := loadMutants(filepath.Join(t.root, "test", "mutants", "testdata"))
 	if err == nil {
 		mutants, err = selected(mutants, o)
 	}
@@ -119,11 +115,11 @@ func hunt(ctx context.Context, o options, stderr io.Writer) (found []finding, er
 		return nil, err
 	}
 	h := &hunter{tree: t, steps: steps, mode: o.mode}
-	h.steps = slices.DeleteFunc(h.steps, func(s step) bool { return o.mode == alone && s.tier != simulator || o.quick && s.dear })
+	h.steps = slices.DeleteFunc(h.steps, func(s step) bool { return o.quick && s.dear })
 	finished := 0
 	found = h.all(ctx, mutants, o.workers, func(f finding) {
 		finished++
-		fmt.Fprintf(stderr, "%d of %d  %.1fs  %s: %s\n", finished, len(mutants), f.Took.Seconds(), f.Name, f.briefly(o.mode))
+		fmt.Fprintf(stderr, "%d of %d  %.1fs  %s: %s\n", finished, len(mutants), f.Took.Seconds(), f.Name, f.briefly())
 	})
 	return found, ctx.Err()
 }

@@ -17,7 +17,7 @@ func writeTable(to io.Writer, found []finding, m mode) error {
 	fmt.Fprintln(w, head)
 	for i := range found {
 		f := &found[i]
-		by := f.briefly(m)
+		by := f.briefly()
 		fmt.Fprintf(w, "%s\t%s\t%s\t", f.Name, f.Promise, by)
 		if m == each {
 			fmt.Fprintf(w, "%s\t", f.alone())
@@ -28,7 +28,7 @@ func writeTable(to io.Writer, found []finding, m mode) error {
 		return err
 	}
 	for i := range found {
-		if wrong := found[i].wrong(m); wrong != "" {
+		if wrong := found[i].wrong(); wrong != "" {
 			fmt.Fprintf(to, "\n%s\n", wrong)
 		}
 	}
@@ -51,14 +51,12 @@ func (c *catch) words() string {
 }
 
 // briefly is what became of a mutant, for the table and the progress.
-func (f *finding) briefly(m mode) string {
+func (f *finding) briefly() string {
 	switch {
 	case f.Err != nil:
 		return "ERROR"
-	case f.survived(m) != "":
+	case f.survived() != "":
 		return "NOT CAUGHT"
-	case f.By == nil:
-		return f.alone()
 	default:
 		return f.By.words()
 	}
@@ -77,11 +75,11 @@ func (f *finding) alone() string {
 }
 
 // wrong is what has to be done about a mutant, with what it is. Empty: nothing.
-func (f *finding) wrong(m mode) string {
+func (f *finding) wrong() string {
 	if f.Err != nil {
 		return f.Err.Error()
 	}
-	if s := f.survived(m); s != "" {
+	if s := f.survived(); s != "" {
 		return fmt.Sprintf("%s: %s\n    %s", f.Name, s, f.What)
 	}
 	return ""
