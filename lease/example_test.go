@@ -239,10 +239,13 @@ func ExampleReset() {
 // A member that leaves in peace is noted beside the verdict that it survived.
 func ExampleLease_Amend() {
 	store := leasetest.NewMemory()
-	l := open(store, "a")
+	l, err := lease.New(store.View("a"), "a", lease.DefaultSettings(), lease.Options{})
+	if err != nil {
+		panic(err)
+	}
 	defer l.Close()
 	ctx := context.Background()
-	_, err := l.Acquire(ctx, lease.Proposal{Verdict: &sbr.Verdict{Survivors: []sbr.ID{"a", "b"}, Down: []sbr.ID{"c"}}})
+	_, err = l.Acquire(ctx, lease.Proposal{Verdict: &sbr.Verdict{Survivors: []sbr.ID{"a", "b"}, Down: []sbr.ID{"c"}}})
 	fmt.Println(err)
 	r, err := l.Amend(ctx, func(v *sbr.Verdict) bool { return v.Leave([]sbr.ID{"b"}, []sbr.ID{"a"}) })
 	fmt.Println(r.Token, r.Verdict.Left, r.Verdict.Remaining(), err)
@@ -254,7 +257,10 @@ func ExampleLease_Amend() {
 // A store that lost its record is told again what it held, by a member that has seen it.
 func ExampleLease_Restore() {
 	store := leasetest.NewMemory()
-	l := open(store, "a")
+	l, err := lease.New(store.View("a"), "a", lease.DefaultSettings(), lease.Options{})
+	if err != nil {
+		panic(err)
+	}
 	defer l.Close()
 	ctx := context.Background()
 	grant, err := l.Acquire(ctx, lease.Proposal{Verdict: &sbr.Verdict{Survivors: []sbr.ID{"a"}, Down: []sbr.ID{"b"}}})
@@ -376,4 +382,15 @@ func ExampleSettings_Or() {
 	s := own.Or(all).Or(lease.DefaultSettings())
 	fmt.Println(s.HeartbeatTimeout, s.Interval(), s.OperationTimeout)
 	// Output: 1m0s 6s 2s
+}
+
+// Options are for tests and logs; each has a default.
+func ExampleOptions() {
+	l, err := lease.New(leasetest.NewMemory().View("a"), "a", lease.DefaultSettings(), lease.Options{Clock: lease.SystemClock()})
+	if err != nil {
+		panic(err)
+	}
+	defer l.Close()
+	fmt.Println(l.Owner(), l.Settings().HeartbeatTimeout)
+	// Output: a 2m0s
 }

@@ -169,6 +169,31 @@ func ExampleProcessOwner() {
 	// Output: true true true false
 }
 
+func ExampleLock_AcquireWait() {
+	store := leasetest.NewMemory()
+	a := must(lock.New(store.View("a"), lock.Config{Owner: "a"}))
+	b := must(lock.New(store.View("b"), lock.Config{Owner: "b"}))
+	defer a.Close()
+	defer b.Close()
+
+	fmt.Println(a.AcquireWait(ctx))
+	soon, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
+	defer cancel()
+	err := b.AcquireWait(soon)
+	fmt.Println(errors.Is(err, lock.ErrHeld), errors.Is(err, context.DeadlineExceeded))
+	// Output:
+	// <nil>
+	// true true
+}
+
+// What is wrong with a configuration, all at once.
+func ExampleConfig_Validate() {
+	cfg := lock.DefaultConfig()
+	cfg.Duration, cfg.OperationTimeout = time.Nanosecond, -1
+	fmt.Println(len(cfg.Validate().Error()) > 0)
+	// Output: true
+}
+
 // Waiting, for a time of one's own; an administrator's lock under the same name.
 func ExampleLock_AcquireWaitFor() {
 	m := must(lock.NewManager(lock.ManagerConfig{Open: memory.Factory(), Lock: lock.Config{Owner: "a"}}))
