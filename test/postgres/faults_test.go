@@ -60,7 +60,11 @@ func TestFaultMatrix(t *testing.T) {
 		target.Wholes[faults.Full] = faults.Whole{
 			Begin: func() error {
 				s.moveTo(t, database, disk)
-				return fill(junk)
+				if err := fill(junk); err != nil {
+					return err
+				}
+				s.widen(t, database)
+				return nil
 			},
 			End: func() error { return os.Remove(junk) },
 		}
@@ -88,14 +92,17 @@ func smallDisk(t *testing.T) (string, error) {
 	return disk, nil
 }
 
-// moveTo moves the table to a disk, and makes rows so large that no page has room for two: each write needs
-// a new one.
+// moveTo moves the table to a disk.
 func (s *server) moveTo(t *testing.T, database, disk string) {
 	s.sql(t, database, "CREATE TABLESPACE small LOCATION '"+disk+"'")
-	s.sql(t, database, "ALTER TABLE sbr_lease SET TABLESPACE small")
-	s.sql(t, database, "ALTER TABLE sbr_lease SET (autovacuum_enabled = off)")
-	s.sql(t, database, "ALTER TABLE sbr_lease ADD COLUMN room char(5000) NOT NULL DEFAULT repeat('x', 5000)")
-	s.sql(t, database, "ALTER TABLE sbr_lease ALTER COLUMN room SET STORAGE PLAIN")
+	s.sql(t, database, "ALTER TABLE sbr_lease SET TABLESPACE small, SET (autovacuum_enabled = off)")
+}
+
+// widen makes rows so large that no page has room for two: each write needs a new one. The disk is full
+// before: a heartbeat between the two would own a second page, and write in them by turns.
+func (s *server) widen(t *testing.T, database string) {
+	s.sql(t, database, "ALTER TABLE sbr_lease ADD COLUMN room char(5000) NOT NULL DEFAULT repeat('x', 5000),"+
+		" ALTER COLUMN room SET STORAGE PLAIN")
 }
 
 // fill writes until the disk takes no more.
