@@ -21,7 +21,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/serftest"
 )
 
-// e2eEnv switches these tests on; with the value of everything all scenario files and all starts are played.
+// e2eEnv switches these tests on; with the value of everything all starts are played in both modes.
 const (
 	e2eEnv     = "SBR_E2E"
 	everything = "all"
@@ -41,12 +41,6 @@ func TestMain(m *testing.M) {
 func run(m *testing.M) int {
 	if os.Getenv(e2eEnv) == "" {
 		return m.Run()
-	}
-	if swept, err := lab.Sweep(context.Background()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	} else if len(swept.Namespaces) > 0 {
-		fmt.Fprintf(os.Stderr, "hosts: removed what a killed run left: %d namespaces, %d processes\n", len(swept.Namespaces), swept.Processes)
 	}
 	return browser.Main(m)
 }

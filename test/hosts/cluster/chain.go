@@ -4,28 +4,20 @@ package cluster
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"sync"
 	"time"
 
-	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/apimachinery/pkg/watch"
-
-	"github.com/serf-sbr/serf-sbr/internal/sleep"
 	"github.com/serf-sbr/serf-sbr/lease"
-	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 // Entry is one state of the lease that differs from the state before in its holder or verdict; without a
 // token: there is no lease.
 type Entry struct {
-	// Seen is when it was heard of; Written is when the holder says that it was acquired, zero for a free
-	// lease in Kubernetes.
+	// Seen is when it was heard of; Written is when the holder says that it was acquired.
 	Seen, Written time.Time
 	Holder        string
 	Token         uint64
@@ -41,8 +33,7 @@ type Chain struct {
 
 	mu        sync.Mutex
 	entries   []Entry
-	forgotten int  // how often the store was made to forget
-	relist    bool // what the store numbers may begin anew: what has been seen says nothing of what there is
+	forgotten int // how often the store was made to forget
 }
 
 func newChain() *Chain {
@@ -55,10 +46,6 @@ func newChain() *Chain {
 func (c *Chain) follow(k *keep) {
 	c.done.Go(func() {
 		defer k.close()
-		if k.watch != nil {
-			c.run(k.watch)
-			return
-		}
 		// A state that was skipped is a gap in the tokens, which verifyChain finds.
 		pace := lease.Pace{RetryMax: time.Second, Beside: time.Second, Poll: pollEvery / 2}
 		_ = lease.Follow(c.ctx, k.record, pace, nil, func(s lease.Snapshot) { c.takeRecord(&s) })
@@ -83,98 +70,6 @@ func (c *Chain) takeRecord(s *lease.Snapshot) {
 	}
 }
 
-// kubeWatch watches a Lease object as administrator, on the store's own host: no cut is between.
-type kubeWatch struct {
-	client *http.Client
-	url    string
-}
-
-func (c *Chain) run(w *kubeWatch) {
-	defer w.client.CloseIdleConnections()
-	version, ctx := "", c.ctx
-	for ctx.Err() == nil {
-		var err error
-		if c.takeRelist() {
-			version = ""
-		}
-		if version, err = c.listen(ctx, w, version); errors.Is(err, errExpired) {
-			version = "" // from what there is now: a verdict that was missed leaves a gap in the tokens, which verifyChain finds
-		}
-		_ = sleep.For(ctx, pollEvery)
-	}
-}
-
-// errExpired is what a watch ends with that asks for a past which the API server has forgotten.
-var errExpired = errors.New("cluster: the past is forgotten")
-
-// listen takes in what one watch tells and returns from where the next has to go on.
-func (c *Chain) listen(ctx context.Context, w *kubeWatch, version string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, w.url+"&resourceVersion="+version, nil)
-	if err != nil {
-		return version, err
-	}
-	response, err := w.client.Do(request)
-	if err != nil {
-		return version, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode == http.StatusGone {
-		return version, errExpired
-	}
-	for events := json.NewDecoder(response.Body); ; {
-		var event struct {
-			Type   watch.EventType
-			Object json.RawMessage
-		}
-		if err := events.Decode(&event); err != nil {
-			return version, err
-		}
-		switch event.Type {
-		case watch.Added, watch.Modified, watch.Deleted:
-			var o coordinationv1.Lease
-			if err := json.Unmarshal(event.Object, &o); err != nil {
-				return version, err
-			}
-			version = o.ResourceVersion
-			if event.Type == watch.Deleted {
-				c.add(Entry{Seen: time.Now()})
-			} else if err := c.take(&o); err != nil {
-				return version, err
-			}
-		default: // an error: what has been asked for cannot be had
-			return version, errExpired
-		}
-	}
-}
-
-func (c *Chain) take(o *coordinationv1.Lease) error {
-	text, ok := o.Annotations[kubernetes.Annotation]
-	if !ok {
-		if len(c.Entries()) > 0 { // else the object was made, and nothing was written yet
-			c.add(Entry{Seen: time.Now()})
-		}
-		return nil
-	}
-	var record struct {
-		Token   uint64       `json:"token"`
-		Holder  string       `json:"holder"`
-		Verdict *sbr.Verdict `json:"verdict"`
-		Moved   lease.Moved  `json:"moved"`
-	}
-	if err := json.Unmarshal([]byte(text), &record); err != nil {
-		return fmt.Errorf("cluster: annotation of the lease: %w", err)
-	}
-	if record.Moved.Away() { // it is elsewhere: the follower of that store tells
-		return nil
-	}
-	e := Entry{Seen: time.Now(), Holder: record.Holder, Token: record.Token, Verdict: record.Verdict}
-	if o.Spec.AcquireTime != nil && e.Holder != "" {
-		e.Written = o.Spec.AcquireTime.Time
-	}
-	c.add(e)
-	return nil
-}
-
 // add takes in a state that differs from the last one.
 func (c *Chain) add(e Entry) {
 	c.mu.Lock()
@@ -187,21 +82,11 @@ func (c *Chain) add(e Entry) {
 	c.entries = append(c.entries, e)
 }
 
-// forget notes that the store is about to be made to forget something; a restored one numbers its changes
-// anew.
-func (c *Chain) forget(restored bool) {
+// forget notes that the store is about to be made to forget something.
+func (c *Chain) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.forgotten++
-	c.relist = c.relist || restored
-}
-
-func (c *Chain) takeRelist() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	relist := c.relist
-	c.relist = false
-	return relist
 }
 
 // Entries are the states so far.

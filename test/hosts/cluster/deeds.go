@@ -86,7 +86,7 @@ func (c *Cluster) Record(ctx context.Context) (lease.Record, error) {
 
 // DeleteRecord is `kubectl delete lease`. There may be none.
 func (c *Cluster) DeleteRecord(ctx context.Context) error {
-	c.chain.forget(false)
+	c.chain.forget()
 	if err := c.keep.remove(ctx); err != nil {
 		return fmt.Errorf("cluster: the lease: %w", err)
 	}
@@ -102,7 +102,7 @@ func (c *Cluster) ReplaceRecord(ctx context.Context, earlier lease.Record) error
 	if earlier.Token == 0 {
 		return c.DeleteRecord(ctx)
 	}
-	c.chain.forget(false)
+	c.chain.forget()
 	for range replaceTries {
 		now, err := c.keep.record.Read(ctx)
 		if err != nil {
@@ -117,6 +117,6 @@ func (c *Cluster) ReplaceRecord(ctx context.Context, earlier lease.Record) error
 
 // RestoreStore lets etcd go back to a snapshot, the API server with it, and returns when they answer again.
 func (c *Cluster) RestoreStore(ctx context.Context, snapshot string) error {
-	c.chain.forget(true)
+	c.chain.forget()
 	return c.store.API.RestoreEtcd(ctx, snapshot)
 }

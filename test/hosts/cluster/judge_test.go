@@ -95,7 +95,7 @@ func TestChain_VerdictsAreCountedOnce(t *testing.T) {
 	require.Len(t, chain.Entries(), 3, "what says the same is one state")
 	require.Len(t, chain.Verdicts(), 1)
 	require.ErrorIs(t, chain.Verify(), ErrBroken)
-	chain.forget(false)
+	chain.forget()
 	require.NoError(t, chain.Verify())
 }
 

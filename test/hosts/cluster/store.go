@@ -16,7 +16,6 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/serf-sbr/serf-sbr/lease"
@@ -49,16 +48,12 @@ type Store struct {
 	open func(ctx context.Context, c *Cluster) (*keep, error)
 }
 
-// watchQuery comes before the name of what is watched.
-const watchQuery = "?watch=true&fieldSelector=metadata.name%3D"
-
 // keep is the place of one cluster's lease in a store.
 type keep struct {
 	section map[string]any // lease.<kind> of sbr.yaml
 	record  lease.Store    // as its administrator sees it, from the store's own host: no cut is between
 	remove  func(ctx context.Context) error
 	close   func()
-	watch   *kubeWatch // nil: the record is followed
 }
 
 // StartStore starts a lease store of a kind on a host of the lab. What takes minutes to build is told to
@@ -106,10 +101,6 @@ func (c *Cluster) inKubernetes(ctx context.Context, api *kubetest.Cluster) (*kee
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
 	config.Dial = c.lab.Store().DialContext
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, fmt.Errorf("cluster: %w", err)
-	}
 	cfg := kubernetes.DefaultConfig()
 	cfg.Namespace, cfg.Name = c.namespace, leaseName
 	record, err := kubernetes.NewForConfig(config, cfg)
@@ -120,7 +111,6 @@ func (c *Cluster) inKubernetes(ctx context.Context, api *kubetest.Cluster) (*kee
 	return &keep{
 		section: map[string]any{"namespace": c.namespace, "kubeconfig": c.account.Kubeconfig()},
 		record:  record, close: func() { _ = record.Close() },
-		watch: &kubeWatch{client, api.URL() + path + watchQuery + leaseName},
 		remove: func(ctx context.Context) error {
 			code, said, err := api.Do(ctx, http.MethodDelete, path+"/"+leaseName, nil)
 			if err == nil && code >= 300 && code != http.StatusNotFound {

@@ -25,8 +25,7 @@
 //     there, and nothing else: a process is held by a descriptor, and its namespace looked at, before it is
 //     signalled.
 //   - When the process that made a lab ends, by whatever (return, panic, Ctrl-C, SIGKILL), its namespaces and
-//     all processes in them end: a watchman outside of the process sees to that. If the watchman was killed
-//     as well, [Sweep] does it.
+//     all processes in them end: a watchman outside of the process sees to that.
 //
 // # Non-guarantees
 //

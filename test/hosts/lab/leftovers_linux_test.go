@@ -4,12 +4,10 @@ import (
 	"bufio"
 	"context"
 	"fmt"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -31,8 +29,6 @@ func TestMain(m *testing.M) {
 	}
 	goleak.VerifyTestMain(m)
 }
-
-func addrPort(h *lab.Host) netip.AddrPort { return netip.AddrPortFrom(h.Address(), 9) }
 
 // helper makes a lab, cuts it, starts a process that starts another, and waits to be ended.
 func helper() error {
@@ -139,50 +135,6 @@ func TestEndOfTheProcess_LeavesNothing(t *testing.T) {
 			r.requireNothingLeft(t)
 		})
 	}
-}
-
-// Where the watchman was killed, too, the next run sweeps; labs of living processes it leaves alone.
-func TestSweep_WhatAKilledRunLeft(t *testing.T) {
-	alive := startRun(t, "wait")
-	r := startRun(t, "wait")
-	require.NoError(t, syscall.Kill(r.watchman, syscall.SIGKILL))
-	require.NoError(t, r.cmd.Process.Kill())
-	_ = r.cmd.Wait()
-	require.Eventually(t, func() bool { return !running(r.shell) }, 10*time.Second, time.Millisecond, "the kernel ends the child")
-	require.Len(t, r.namespaces(t), 3, "nobody has cleaned up")
-	require.True(t, running(r.sleeper))
-
-	swept, err := lab.Sweep(t.Context())
-	require.NoError(t, err)
-	require.Len(t, swept.Namespaces, 3)
-	require.Equal(t, 1, swept.Processes)
-	r.requireNothingLeft(t)
-	require.Len(t, alive.namespaces(t), 3)
-	require.True(t, running(alive.sleeper))
-	again, err := lab.Sweep(t.Context())
-	require.NoError(t, err)
-	require.Zero(t, again.Processes)
-	require.Empty(t, again.Namespaces)
-}
-
-// Logs of dead runs stay for an hour, to be read; those of living ones are not touched.
-func TestSweep_OldLogs(t *testing.T) {
-	alive := startRun(t, "wait")
-	parent := t.TempDir()
-	t.Setenv("TMPDIR", parent)
-	dead := strings.Replace(alive.name, fmt.Sprint("-", alive.cmd.Process.Pid, "-"), "-999999999-", 1)
-	old := time.Now().Add(-2 * time.Hour)
-	for name, at := range map[string]time.Time{dead + "-old": old, dead + "-new": time.Now(), alive.name + "-old": old, "foreign": old} {
-		require.NoError(t, os.Mkdir(filepath.Join(parent, name), 0o755))
-		require.NoError(t, os.Chtimes(filepath.Join(parent, name), at, at))
-	}
-	swept, err := lab.Sweep(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, []string{filepath.Join(parent, dead+"-old")}, swept.Folders)
-	require.NoDirExists(t, swept.Folders[0])
-	require.DirExists(t, filepath.Join(parent, dead+"-new"))
-	require.DirExists(t, filepath.Join(parent, alive.name+"-old"))
-	require.DirExists(t, filepath.Join(parent, "foreign"))
 }
 
 func TestClose_LeavesNothing(t *testing.T) {

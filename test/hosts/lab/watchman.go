@@ -17,7 +17,7 @@ type watchman struct {
 	pipe io.Closer
 }
 
-// What etcd has stored is large, and tells nobody anything; the logs are left for Sweep. The veth pairs have
+// What etcd has stored is large, and tells nobody anything; the logs are left. The veth pairs have
 // one end in the bridge's namespace and go with it; nothing that ran keeps a socket open when it is killed.
 const watch = `cat >/dev/null
 for pass in 1 2 3; do

@@ -205,9 +205,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // playAll plays, and writes what came of it, also when it was interrupted.
 func playAll(ctx context.Context, o options, stdout, stderr io.Writer) (summary, error) {
-	if _, err := lab.Sweep(ctx); err != nil {
-		return summary{}, err
-	}
 	var err error
 	if o.logs == "" {
 		o.logs, err = os.MkdirTemp("", "sbr-soak-")
