@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite" // the driver
 	"pgregory.net/rapid"
 
 	"github.com/serf-sbr/serf-sbr/lease/fence"

@@ -158,6 +158,22 @@ func runWriter(name, dir string, fenced bool) error {
 	return err
 }
 
+// write is one piece of work: the fence and the change are one transaction.
+func write(ctx context.Context, db *sql.DB, token uint64, text string) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // does nothing after the commit
+	if err := fence.Admit(ctx, tx, fence.SQLite, "orders", token); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, "UPDATE orders SET state = ? WHERE id = 1", text); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
 func change(db *sql.DB, fenced bool, token uint64, state string) error {
 	if fenced {
 		return write(context.Background(), db, token, state)

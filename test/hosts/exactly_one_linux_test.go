@@ -44,11 +44,59 @@ var ledgerPrograms = sync.OnceValues(func() (string, error) {
 	return dir, nil
 })
 
+// recorded is a rig with something that writes to a ledger.
+type recorded struct {
+	*rig
+	ledger    *cluster.Ledger
+	resources []string // what is written to
+}
+
+// newRecorded starts a cluster, once there is a ledger: at is told its URL.
+func newRecorded(t *testing.T, m mode, o cluster.Options, dir string, at func(*cluster.Options, string)) *recorded {
+	t.Helper()
+	o.Settings.Lease = cluster.Brief().Lease
+	r := &recorded{}
+	r.rig = newRigWith(t, m, o, func(rig *rig, o *cluster.Options) {
+		var err error
+		r.ledger, err = cluster.StartLedger(t.Context(), rig.lab, filepath.Join(dir, "serve"))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, r.ledger.Close()) })
+		at(o, r.ledger.URL())
+	})
+	return r
+}
+
+// mark is the time of the ledger at something that happens now.
+func (r *recorded) mark(what string) time.Duration {
+	r.t.Helper()
+	at, err := r.ledger.Mark(r.t.Context(), what)
+	require.NoError(r.t, err)
+	return at
+}
+
+// report judges what was written: of no resource an older token after a newer one.
+func (r *recorded) report() ledger.Report {
+	r.t.Helper()
+	var lines []ledger.Line
+	for _, resource := range r.resources {
+		own, err := r.ledger.Lines(resource)
+		require.NoError(r.t, err)
+		lines = append(lines, own...)
+	}
+	said := ledger.Analyse(lines)
+	var text strings.Builder
+	require.NoError(r.t, said.WriteText(&text))
+	r.t.Logf("the ledger:\n%s", &text)
+	require.True(r.t, said.Clean(), "in order of tokens, and each token one run's")
+	// A downed member has a while to end.
+	require.Eventually(r.t, func() bool { return r.Verify() == nil }, endsWithin, time.Second, "%v", r.Verify())
+	return said
+}
+
 // single is a rig with a program that runs in one place and writes to a ledger.
 type single struct {
-	*rig
-	ledger *cluster.Ledger
-	guard  cluster.Guard
+	*recorded
+	guard cluster.Guard
 }
 
 // writer is the program; around is a command that it is the end of.
@@ -64,17 +112,11 @@ func newSingle(t *testing.T, m mode, g cluster.Guard, around ...string) *single 
 	needsRoot(t)
 	dir, err := ledgerPrograms()
 	require.NoError(t, err)
-	s := &single{}
 	o := restarting(3)
-	o.Settings.Lease = cluster.Brief().Lease
 	o.Singleton = &cluster.Singleton{Name: backup, Guard: g, Command: writer(dir, around...), StopTimeout: stopTimeout}
-	s.rig = newRigWith(t, m, o, func(r *rig, o *cluster.Options) {
-		s.ledger, err = cluster.StartLedger(t.Context(), r.lab, filepath.Join(dir, "serve"))
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, s.ledger.Close()) })
-		o.Singleton.Env = []string{"LEDGER_URL=" + s.ledger.URL()}
-	})
-	s.guard = g
+	s := &single{guard: g}
+	s.recorded = newRecorded(t, m, o, dir, func(o *cluster.Options, url string) { o.Singleton.Env = []string{"LEDGER_URL=" + url} })
+	s.resources = []string{backup}
 	s.waitAttached()
 	s.work(0, "")
 	return s
@@ -106,32 +148,10 @@ func (s *single) workElsewhere(than ledger.Line) ledger.Line {
 	return l
 }
 
-// mark is the time of the ledger at something that happens now.
-func (s *single) mark(what string) time.Duration {
-	s.t.Helper()
-	at, err := s.ledger.Mark(s.t.Context(), what)
-	require.NoError(s.t, err)
-	return at
-}
-
 // now is work that is done now.
 func (s *single) now() ledger.Line {
 	s.t.Helper()
 	return s.work(s.mark("now"), "")
-}
-
-// report judges what was written: never an older token after a newer one.
-func (s *single) report() ledger.Report {
-	s.t.Helper()
-	lines, err := s.ledger.Lines(backup)
-	require.NoError(s.t, err)
-	r := ledger.Analyse(lines)
-	var text strings.Builder
-	require.NoError(s.t, r.WriteText(&text))
-	s.t.Logf("the ledger:\n%s", &text)
-	require.True(s.t, r.Clean(), "in order of tokens, and each token one run's")
-	s.verify()
-	return r
 }
 
 // handOver ends `sbr run` on the host of the program in good order and returns for how long nobody worked.

@@ -3,7 +3,6 @@ package hosts_test
 import (
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -23,9 +22,7 @@ const endsWithin = 30 * time.Second
 
 // sharded is a rig with shards that write to a ledger.
 type sharded struct {
-	*rig
-	ledger    *cluster.Ledger
-	resources []string
+	*recorded
 }
 
 // newSharded returns when all shards run.
@@ -34,17 +31,10 @@ func newSharded(t *testing.T, g cluster.Guard) *sharded {
 	needsRoot(t)
 	dir, err := ledgerPrograms()
 	require.NoError(t, err)
-	s := &sharded{}
 	o := restarting(3)
-	o.Settings.Lease = cluster.Brief().Lease
 	o.Shards = &cluster.Shards{Program: filepath.Join(dir, "shardhost"), Type: "work", Count: 8, Guard: g, Every: 10 * time.Millisecond}
+	s := &sharded{newRecorded(t, ownNode, o, dir, func(o *cluster.Options, url string) { o.Shards.Ledger = url })}
 	s.resources = o.Shards.Resources()
-	s.rig = newRigWith(t, ownNode, o, func(r *rig, o *cluster.Options) {
-		s.ledger, err = cluster.StartLedger(t.Context(), r.lab, filepath.Join(dir, "serve"))
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, s.ledger.Close()) })
-		o.Shards.Ledger = s.ledger.URL()
-	})
 	s.settled()
 	return s
 }
@@ -62,14 +52,6 @@ func (s *sharded) settled() (coordinator string, on map[string]string) {
 	return coordinator, on
 }
 
-// mark is the time of the ledger now.
-func (s *sharded) mark(what string) time.Duration {
-	s.t.Helper()
-	at, err := s.ledger.Mark(s.t.Context(), what)
-	require.NoError(s.t, err)
-	return at
-}
-
 // work waits for accepted work on every shard later than after, by members on other hosts than these.
 func (s *sharded) work(after time.Duration, notOn ...string) {
 	s.t.Helper()
@@ -79,25 +61,6 @@ func (s *sharded) work(after time.Duration, notOn ...string) {
 		})
 		require.NoError(s.t, err)
 	}
-}
-
-// report judges what was written: of no shard an older token after a newer one.
-func (s *sharded) report() ledger.Report {
-	s.t.Helper()
-	var lines []ledger.Line
-	for _, resource := range s.resources {
-		own, err := s.ledger.Lines(resource)
-		require.NoError(s.t, err)
-		lines = append(lines, own...)
-	}
-	r := ledger.Analyse(lines)
-	var text strings.Builder
-	require.NoError(s.t, r.WriteText(&text))
-	s.t.Logf("the ledger:\n%s", &text)
-	require.True(s.t, r.Clean(), "in order of tokens, and each token one run's")
-	// A downed member has a while to end.
-	require.Eventually(s.t, func() bool { return s.Verify() == nil }, endsWithin, time.Second, "%v", s.Verify())
-	return r
 }
 
 // of are the changes of owner from a host, later than after.
