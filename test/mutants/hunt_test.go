@@ -110,7 +110,9 @@ func TestHunt_TheTreeItselfMustPass(t *testing.T) {
 	broken := map[string]string{"go.mod": toy["go.mod"], "add_test.go": toy["add_test.go"], "add.go": "package toy\n\nfunc Add(a, b int) int { return 5 }\n"}
 	require.ErrorContains(t, asItIs(broken), "mend that first")
 	broken["add.go"] = "package toy\n"
-	require.Error(t, asItIs(broken))
+	require.ErrorContains(t, asItIs(broken), "undefined: Add")
+	delete(broken, "add_test.go")
+	require.ErrorContains(t, asItIs(broken), "no test ran")
 }
 
 // Mode each asks the simulator too where a cheaper step was enough, unless the mutant says that it is blind.

@@ -41,9 +41,6 @@ type Cluster struct {
 // Start starts the processes on the hosts of a lab, which must not run anything else; hosts that the lab does
 // not have are added. It does not wait: WaitWhole does. The caller stops it before the lab is closed.
 func Start(ctx context.Context, l *lab.Lab, store *Store, o Options) (*Cluster, error) {
-	if err := o.validate(); err != nil {
-		return nil, err
-	}
 	c := &Cluster{lab: l, store: store, options: o, namespace: "hosts-" + strings.ToLower(rand.Text()[:8])}
 	for _, name := range slices.Concat(o.Hosts, o.Later) {
 		if l.Host(name) == nil {

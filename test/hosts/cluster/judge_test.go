@@ -158,14 +158,6 @@ func TestSettings_WithLeavesTheOriginalAlone(t *testing.T) {
 	require.Equal(t, map[string]any{"k": 1}, Settings{}.With("k", 1).Resolver)
 }
 
-func TestOptions_ReportsEverythingAtOnce(t *testing.T) {
-	err := (&Options{}).validate()
-	require.ErrorContains(t, err, "no hosts")
-	require.ErrorContains(t, err, "path of sbr")
-	require.ErrorContains(t, err, "path of serf")
-	require.NoError(t, (&Options{Hosts: []string{"a"}, SBR: "sbr", Own: true}).validate())
-}
-
 // A lease that moves is one chain: a record with a mark is not the lease. A state that was skipped is dated
 // all the same.
 func TestChain_FollowsRecords(t *testing.T) {

@@ -4,7 +4,6 @@ package cluster
 
 import (
 	"cmp"
-	"errors"
 	"maps"
 	"time"
 
@@ -83,23 +82,6 @@ type Options struct {
 	// Shards replaces `sbr agent` by an application with shards, which is a node of its own; nil: there are
 	// none.
 	Shards *Shards
-}
-
-func (o *Options) validate() error {
-	var errs []error
-	if len(o.Hosts) == 0 {
-		errs = append(errs, errors.New("cluster: no hosts"))
-	}
-	if o.SBR == "" {
-		errs = append(errs, errors.New("cluster: no path of sbr"))
-	}
-	if o.Shards != nil && (!o.Own || o.Singleton != nil) {
-		errs = append(errs, errors.New("cluster: shards are on nodes of their own, without a singleton"))
-	}
-	if o.Serf == "" && !o.Own {
-		errs = append(errs, errors.New("cluster: no path of serf"))
-	}
-	return errors.Join(errs...)
 }
 
 // nodeOn is the name in Serf of what runs on a host.

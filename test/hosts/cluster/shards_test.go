@@ -40,12 +40,3 @@ func TestShards_Settled(t *testing.T) {
 	silent.Silent = []string{"n2"}
 	require.ErrorContains(t, s.settled(silent, 2), "silent [n2]")
 }
-
-func TestOptions_ShardsAreOnNodesOfTheirOwn(t *testing.T) {
-	o := &Options{Hosts: []string{"a"}, SBR: "sbr", Serf: "serf", Shards: &Shards{}}
-	require.ErrorContains(t, o.validate(), "nodes of their own")
-	o.Own = true
-	require.NoError(t, o.validate())
-	o.Singleton = &Singleton{}
-	require.ErrorContains(t, o.validate(), "without a singleton")
-}

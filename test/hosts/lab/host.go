@@ -137,7 +137,7 @@ func (h *Host) nft(rules string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), nftTimeout)
 	defer cancel()
 	if said, err := h.run(ctx, []byte(rules), "nft", "-f", "-"); err != nil {
-		return &commandError{"nft on host " + h.name, said, err}
+		return failed("nft on host "+h.name, said, err)
 	}
 	return nil
 }

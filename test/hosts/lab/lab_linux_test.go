@@ -318,8 +318,6 @@ func TestLab_AddHost(t *testing.T) {
 	listen(t, l, "a", "b").require("a>b b>a")
 	_, err = l.AddHost(t.Context(), "b")
 	require.ErrorContains(t, err, "already")
-	_, err = l.AddHost(t.Context(), "not/a name")
-	require.Error(t, err)
 	require.NoError(t, l.Close())
 	_, err = l.AddHost(t.Context(), "c")
 	require.ErrorContains(t, err, "closed")

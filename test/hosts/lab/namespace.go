@@ -15,6 +15,15 @@ import (
 	"time"
 )
 
+// prefix begins the name of every network namespace that a lab makes.
+const prefix = "sbrlab"
+
+// bridgeName is the part of a namespace's name that a host has for its own: no host may be called so.
+const bridgeName = "bridge"
+
+// labName is what the namespaces of one lab of this process have in common.
+func labName(id string) string { return fmt.Sprintf("%s-%d-%s", prefix, os.Getpid(), id) }
+
 const (
 	namespaces = "/run/netns"
 	// emptyTimeout bounds how long killed processes take to go.
@@ -22,18 +31,10 @@ const (
 	emptyPoll    = 5 * time.Millisecond
 )
 
-// commandError is a failed ip or nft command.
-type commandError struct {
-	command string
-	said    string
-	err     error
+// failed is the error of an ip or nft command.
+func failed(command, said string, err error) error {
+	return fmt.Errorf("lab: %s: %w: %s", command, err, strings.Join(strings.Fields(said), " "))
 }
-
-func (e *commandError) Error() string {
-	return fmt.Sprintf("lab: %s: %v: %s", e.command, e.err, strings.Join(strings.Fields(e.said), " "))
-}
-
-func (e *commandError) Unwrap() error { return e.err }
 
 // runIP runs a command of ip.
 func runIP(ctx context.Context, stdin string, args ...string) (string, error) {
@@ -43,7 +44,7 @@ func runIP(ctx context.Context, stdin string, args ...string) (string, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	said, err := cmd.CombinedOutput()
 	if err != nil {
-		return "", &commandError{"ip " + strings.Join(args, " "), string(said), err}
+		return "", failed("ip "+strings.Join(args, " "), string(said), err)
 	}
 	return string(said), nil
 }
