@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -212,12 +213,8 @@ func (r *rig) verify() {
 // incarnations are what runs on the hosts now, by name.
 func (r *rig) incarnations() map[string]string {
 	r.t.Helper()
-	all := make(map[string]string)
-	for _, m := range r.Members() {
-		s, err := m.Status(r.t.Context())
-		require.NoError(r.t, err)
-		all[m.Host.Name()] = s.Incarnation
-	}
+	all, err := r.Incarnations(r.t.Context())
+	require.NoError(r.t, err)
 	return all
 }
 
@@ -234,15 +231,5 @@ func (r *rig) downed() []string {
 }
 
 func without(all, some []string) []string {
-	rest := []string{}
-	for _, x := range all {
-		found := false
-		for _, y := range some {
-			found = found || x == y
-		}
-		if !found {
-			rest = append(rest, x)
-		}
-	}
-	return rest
+	return slices.DeleteFunc(slices.Clone(all), func(x string) bool { return slices.Contains(some, x) })
 }

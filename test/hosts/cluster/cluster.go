@@ -135,6 +135,19 @@ func (c *Cluster) Member(name string) *Member {
 	return nil
 }
 
+// Incarnations are what runs on the hosts now, by the hosts' names.
+func (c *Cluster) Incarnations(ctx context.Context) (map[string]string, error) {
+	all := make(map[string]string)
+	for _, m := range c.Members() {
+		s, err := m.Status(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all[m.Host.Name()] = s.Incarnation
+	}
+	return all, nil
+}
+
 // Chain is what was written to the lease.
 func (c *Cluster) Chain() *Chain { return c.chain }
 

@@ -98,7 +98,7 @@ func (g *game) beforeTheCut(ctx context.Context) error {
 		return fmt.Errorf("before the cut: %w: %w", errNotWhole, err)
 	}
 	var err error
-	g.before, err = g.incarnations(ctx)
+	g.before, err = g.cluster.Incarnations(ctx)
 	return err
 }
 
@@ -115,10 +115,8 @@ func (g *game) released(ctx context.Context) error {
 // verdictCame waits for a verdict of this round; false: there is none.
 func (g *game) verdictCame(ctx context.Context) bool {
 	for end := time.Now().Add(verdictWithin); time.Now().Before(end) && slept(ctx, watchEvery); {
-		for _, e := range g.cluster.Chain().Verdicts() {
-			if e.Token > g.token {
-				return true
-			}
+		if len(g.verdicts()) > 0 {
+			return true
 		}
 	}
 	return false

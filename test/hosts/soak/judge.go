@@ -29,10 +29,8 @@ func computedBounds(path string) (timing.DoubleActive, error) {
 func (g *game) measure() error {
 	r := &g.result
 	r.Cut = g.cutAt
-	for _, e := range g.cluster.Chain().Verdicts() {
-		if e.Token > g.token {
-			r.Verdicts = append(r.Verdicts, e.Token)
-		}
+	for _, e := range g.verdicts() {
+		r.Verdicts = append(r.Verdicts, e.Token)
 	}
 	t := timeline{cut: g.cutAt}
 	for _, m := range g.cluster.Members() {
@@ -70,7 +68,7 @@ func (g *game) measure() error {
 func (g *game) judge(ctx context.Context) error {
 	r := &g.result
 	errs := []error{g.verified(ctx)}
-	now, err := g.incarnations(ctx)
+	now, err := g.cluster.Incarnations(ctx)
 	errs = append(errs, err)
 	for _, name := range g.plan.hit(pause) {
 		if now[name] == g.before[name] && !slices.Contains(r.Up, name) {

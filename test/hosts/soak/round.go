@@ -120,7 +120,7 @@ func (g *game) run(ctx context.Context) error {
 	s.stretches = nil
 	s.mu.Unlock()
 	var err error
-	if g.before, err = g.incarnations(ctx); err != nil {
+	if g.before, err = g.cluster.Incarnations(ctx); err != nil {
 		return err
 	}
 	if g.bounds, err = computedBounds(s.lab.Host(hosts[0]).File("sbr.yaml")); err != nil {
@@ -155,6 +155,11 @@ func (g *game) run(ctx context.Context) error {
 	return errors.Join(g.measure(), g.judge(ctx))
 }
 
+// verdicts are those of the round.
+func (g *game) verdicts() []cluster.Entry {
+	return slices.DeleteFunc(g.cluster.Chain().Verdicts(), func(e cluster.Entry) bool { return e.Token <= g.token })
+}
+
 // errNotWhole is in the error of a round in which not all five are members when they should be.
 var errNotWhole = errors.New("NOT ALL ARE MEMBERS")
 
@@ -177,19 +182,6 @@ func (g *game) cutAndResolve(ctx context.Context) error {
 	}
 	g.result.Up = append([]string{}, up...)
 	return nil
-}
-
-// incarnations are what runs on the hosts now.
-func (g *game) incarnations(ctx context.Context) (map[string]string, error) {
-	all := make(map[string]string)
-	for _, m := range g.cluster.Members() {
-		s, err := m.Status(ctx)
-		if err != nil {
-			return nil, err
-		}
-		all[m.Host.Name()] = s.Incarnation
-	}
-	return all, nil
 }
 
 // trouble makes the cut and the faults, and returns when the last of them has come; a shape that makes no
