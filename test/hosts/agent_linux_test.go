@@ -106,29 +106,6 @@ func TestRollingRestart_DownsNobody(t *testing.T) {
 	}
 }
 
-// gossipKey is any key.
-const gossipKey = "T9jncgl9mbLus+baTTa7q7nPSUrXwbDi2dhbtqir37s="
-
-// With a gossip key everything works as without.
-func TestEncrypted_OneSideStays(t *testing.T) {
-	for _, m := range []mode{besideModule, ownNode} {
-		t.Run(m.name, func(t *testing.T) {
-			t.Parallel()
-			o := restarting(3)
-			o.Encrypt = gossipKey
-			r := newRig(t, m, o)
-			sides := [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}}
-			require.NoError(t, r.lab.Partition(sides...))
-			up := r.waitOneSide(resolveWithin)
-			require.Contains(t, sides, up)
-			require.ElementsMatch(t, without(five, up), r.downed())
-			require.NoError(t, r.lab.Heal())
-			r.waitWhole(rejoinWithin)
-			r.verify()
-		})
-	}
-}
-
 // A pod that is killed and comes back under its old name at a new address is a member again at once: with
 // serf.unique-node it is in no conflict with its predecessor, which Serf believes in for a while.
 func TestNewAddress_SameNameIsAMemberAgain(t *testing.T) {

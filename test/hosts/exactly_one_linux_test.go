@@ -1,8 +1,7 @@
 package hosts_test
 
 import (
-	"os"
-	"os/exec"
+	"context"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/ledger"
-	"github.com/serf-sbr/serf-sbr/test/buildcache"
 	"github.com/serf-sbr/serf-sbr/test/hosts/cluster"
 )
 
@@ -29,19 +27,13 @@ const (
 	promptly = 2 * time.Second
 )
 
-// ledgerPrograms is the folder of [cluster.LoadPrograms], built once.
+// ledgerPrograms is the folder with the ledger and what writes to it.
 var ledgerPrograms = sync.OnceValues(func() (string, error) {
-	root, err := buildcache.Root()
+	dir, err := built()
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(root, ".cache", "e2e") + string(filepath.Separator)
-	build := exec.Command("go", append([]string{"build", "-o", dir}, cluster.LoadPrograms...)...)
-	build.Dir, build.Env = filepath.Join(root, "test"), append(os.Environ(), "CGO_ENABLED=0")
-	if said, err := build.CombinedOutput(); err != nil {
-		return "", &exec.Error{Name: string(said), Err: err}
-	}
-	return dir, nil
+	return dir, cluster.BuildLoad(context.Background(), dir)
 })
 
 // recorded is a rig with something that writes to a ledger.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -46,37 +45,26 @@ func run(m *testing.M) int {
 	return browser.Main(m)
 }
 
-// programs are built once, by the first test that needs them.
-var programs struct {
-	once sync.Once
-	sbr  string
-	err  error
+// built is the folder for what is built once, by the first test that needs it.
+func built() (string, error) {
+	root, err := buildcache.Root()
+	return filepath.Join(root, ".cache", "e2e"), err
 }
 
-// binaryEnv names the program under test where that is not to be built here: that of a package, for instance.
-const binaryEnv = "SBR_BINARY"
+var buildSBR = sync.OnceValues(func() (string, error) {
+	dir, err := built()
+	if err != nil {
+		return "", err
+	}
+	return cluster.BuildSBR(context.Background(), dir)
+})
 
 // sbrPath is `sbr`, built from this repository.
 func sbrPath(t testing.TB) string {
 	t.Helper()
-	if path := os.Getenv(binaryEnv); path != "" {
-		return path
-	}
-	p := &programs
-	p.once.Do(func() {
-		var root string
-		if root, p.err = buildcache.Root(); p.err != nil {
-			return
-		}
-		p.sbr = filepath.Join(root, ".cache", "e2e", "sbr")
-		build := exec.Command("go", "build", "-o", p.sbr, "./cmd/sbr")
-		build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-		if said, err := build.CombinedOutput(); err != nil {
-			p.err = fmt.Errorf("go build ./cmd/sbr: %w: %s", err, said)
-		}
-	})
-	require.NoError(t, p.err)
-	return p.sbr
+	path, err := buildSBR()
+	require.NoError(t, err)
+	return path
 }
 
 // mode is how the members run.

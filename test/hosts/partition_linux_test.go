@@ -28,17 +28,20 @@ func restarting(members int) cluster.Options {
 // incarnations and, once the cut is healed, belong to the winners again.
 func TestPartition_ExactlyOneSideStays(t *testing.T) {
 	for _, tc := range []struct {
-		name  string
-		sides [][]string
+		name    string
+		sides   [][]string
+		encrypt string // the gossip key: with one everything works as without
 	}{
-		{"halves 3|2", [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}}},
-		{"lone 4|1", [][]string{{"n2", "n3", "n4", "n5"}, {"n1"}}},
-		{"three-way 2|2|1", [][]string{{"n1", "n2"}, {"n3", "n4"}, {"n5"}}},
+		{"halves 3|2", [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}}, ""},
+		{"lone 4|1", [][]string{{"n2", "n3", "n4", "n5"}, {"n1"}}, "T9jncgl9mbLus+baTTa7q7nPSUrXwbDi2dhbtqir37s="},
+		{"three-way 2|2|1", [][]string{{"n1", "n2"}, {"n3", "n4"}, {"n5"}}, ""},
 	} {
 		for _, m := range allModes {
 			t.Run(tc.name+" "+m.name, func(t *testing.T) {
 				t.Parallel()
-				r := newRig(t, m, restarting(3))
+				o := restarting(3)
+				o.Encrypt = tc.encrypt
+				r := newRig(t, m, o)
 				before := r.incarnations()
 				require.NoError(t, r.lab.Partition(tc.sides...))
 				up := r.waitOneSide(resolveWithin)

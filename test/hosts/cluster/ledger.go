@@ -31,12 +31,6 @@ const (
 	ledgerStart = 30 * time.Second
 )
 
-// LoadPrograms are the packages of the ledger and of the load that writes to it, for the go command in the
-// module of the harness.
-var LoadPrograms = []string{
-	"github.com/serf-sbr/serf-sbr/internal/ledger/serve", "github.com/serf-sbr/serf-sbr/internal/ledger/write", "./hosts/shardhost",
-}
-
 // Ledger is the resource that singletons write to, on a host of its own (see package ledger). Its methods may
 // be called from several goroutines.
 type Ledger struct {

@@ -51,13 +51,6 @@ func TestFreeze_StopsWhatWasStartedByWhatWasStarted(t *testing.T) {
 	require.NoError(t, still.Continue(), "there is nobody left")
 }
 
-func TestFreeze_OfAnUnknownHost(t *testing.T) {
-	l := newLab(t, "n1")
-	_, err := l.Freeze(t.Context(), "n7")
-	require.ErrorContains(t, err, "n7")
-	require.ErrorContains(t, l.Crash(t.Context(), "n7"), "n7")
-}
-
 // A crash ends all that runs on one host; what is supervised starts again.
 func TestCrash_EndsEverythingOnOneHost(t *testing.T) {
 	l := newLab(t, "n1", "n2")

@@ -16,9 +16,6 @@ import (
 	"github.com/serf-sbr/serf-sbr/test/serftest"
 )
 
-// binaryEnv names the program under test where that is not to be built here: that of a package, for instance.
-const binaryEnv = "SBR_BINARY"
-
 // programs are the paths of what runs on the hosts, and what it calls itself.
 type programs struct {
 	sbr      string
@@ -29,24 +26,21 @@ type programs struct {
 
 // newPrograms builds `sbr` into dir, unless it is given, and the stock agents, which are kept.
 func newPrograms(ctx context.Context, dir string, progress io.Writer) (*programs, error) {
-	p := &programs{sbr: os.Getenv(binaryEnv), serf: make(map[mode]string), ledger: filepath.Join(dir, "ledger")}
+	p := &programs{serf: make(map[mode]string), ledger: filepath.Join(dir, "ledger")}
 	commit := ""
 	root, err := buildcache.Root()
 	if err != nil {
 		return nil, err
 	}
-	if err := p.build(ctx, filepath.Join(root, "test"), p.ledger+string(filepath.Separator), cluster.LoadPrograms...); err != nil {
+	if err := cluster.BuildLoad(ctx, p.ledger); err != nil {
 		return nil, err
 	}
-	if p.sbr == "" {
-		// An archive of the sources has no commit.
-		if said, err := exec.CommandContext(ctx, "git", "-C", root, "describe", "--always", "--dirty").Output(); err == nil {
-			commit = " (" + strings.TrimSpace(string(said)) + ")"
-		}
-		p.sbr = filepath.Join(dir, "sbr")
-		if err := p.build(ctx, root, p.sbr, "./cmd/sbr"); err != nil {
-			return nil, err
-		}
+	if p.sbr, err = cluster.BuildSBR(ctx, dir); err != nil {
+		return nil, err
+	}
+	// An archive of the sources has no commit, and a program that is given may be of another one.
+	if said, err := exec.CommandContext(ctx, "git", "-C", root, "describe", "--always", "--dirty").Output(); err == nil && os.Getenv(cluster.BinaryEnv) == "" {
+		commit = " (" + strings.TrimSpace(string(said)) + ")"
 	}
 	for m, flavour := range map[mode]serftest.Flavour{moduleMode: serftest.Module, debianMode: serftest.Debian} {
 		path, err := serftest.Ensure(ctx, flavour, progress)
@@ -65,14 +59,4 @@ func newPrograms(ctx context.Context, dir string, progress io.Writer) (*programs
 	}
 	p.versions[0] += commit
 	return p, nil
-}
-
-// build builds packages of this repository.
-func (p *programs) build(ctx context.Context, root, to string, packages ...string) error {
-	build := exec.CommandContext(ctx, "go", append([]string{"build", "-o", to}, packages...)...)
-	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
-	if said, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build %v: %w: %s", packages, err, said)
-	}
-	return nil
 }
