@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"strings"
 	"sync"
@@ -82,7 +83,7 @@ func (e *ears) hear(conn net.PacketConn, name string) {
 }
 
 func (e *ears) say(from, to string) {
-	addr := net.UDPAddrFromAddrPort(addrPort(e.lab.Host(to)))
+	addr := net.UDPAddrFromAddrPort(netip.AddrPortFrom(e.lab.Host(to).Address(), 9))
 	_, err := e.conns[from].WriteTo([]byte(from), addr)
 	require.NoError(e.t, err)
 }
