@@ -53,7 +53,7 @@ func readTests(module string, stdout []byte, ok bool) (result, error) {
 		switch e.Action {
 		case "run":
 			running[e.Package] = append(running[e.Package], e.Test)
-		case "output":
+		case "output", "build-output":
 			output.WriteString(e.Output)
 			timedOut = timedOut || strings.HasPrefix(e.Output, "panic: test timed out after")
 		case "pass", "skip", "fail":
