@@ -157,12 +157,37 @@ func (m *Message) validate() error {
 // Encode returns the message as one or more payloads of at most MaxMessage bytes each: long lists are
 // spread over several. An id that fits into no message, with the sender's beside it, is left out, and there
 // is no payload if not even the sender fits.
-func Encode(m Message) [][]byte {
+func Encode(m Message) (payloads [][]byte) {
+	for _, p := range split(m) {
+		payloads = append(payloads, p.payload)
+	}
+	return payloads
+}
+
+// Split returns what Decode makes of Encode's payloads, for a world without bytes. The messages share nothing
+// with m.
+func Split(m Message) (messages []Message) {
+	for _, p := range split(m) {
+		for _, ids := range []*[]sbr.ID{&p.Up, &p.Down, &p.Suspects} {
+			*ids = append([]sbr.ID(nil), *ids...) // as there, an empty list is nil
+		}
+		messages = append(messages, p.Message)
+	}
+	return messages
+}
+
+// piece is a message that fits into a payload, and that payload.
+type piece struct {
+	Message
+	payload []byte
+}
+
+func split(m Message) []piece {
 	reason := m.Reason
 	for limit := maxReason; ; limit /= 2 { // the reason is for people: it gives way before the message is cut
 		m.Reason = shorten(reason, limit)
-		if b, ok := fit(m); ok {
-			return [][]byte{b}
+		if p, ok := fit(m); ok {
+			return []piece{p}
 		}
 		if limit == 0 {
 			break
@@ -171,7 +196,7 @@ func Encode(m Message) [][]byte {
 	m.Whole = false
 	head := m
 	head.Up, head.Down, head.Reason = nil, nil, shorten(reason, maxReason)
-	if b, ok := fit(head); !ok || len(b) > MaxMessage/2 {
+	if p, ok := fit(head); !ok || len(p.payload) > MaxMessage/2 {
 		head.Reason = ""
 	}
 	return append(
@@ -193,27 +218,27 @@ func Some(suspects []sbr.ID) []sbr.ID {
 	return suspects[:n:n]
 }
 
-func fit(m Message) ([]byte, bool) {
+func fit(m Message) (piece, bool) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false) // it would make six bytes of one
 	err := e.Encode(m)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err == nil && b.Len()-1 <= MaxMessage
+	return piece{m, bytes.TrimSuffix(b.Bytes(), []byte("\n"))}, err == nil && b.Len()-1 <= MaxMessage
 }
 
-func chunks(head Message, ids []sbr.ID, set func(*Message, []sbr.ID)) (out [][]byte) {
+func chunks(head Message, ids []sbr.ID, set func(*Message, []sbr.ID)) (out []piece) {
 	for len(ids) > 0 {
 		n := min(len(ids), 128) // more never fit
 		for n > 0 {
 			m := head
 			set(&m, ids[:n])
-			b, ok := fit(m)
+			p, ok := fit(m)
 			if !ok && n == 1 {
 				m.Reason = ""
-				b, ok = fit(m)
+				p, ok = fit(m)
 			}
 			if ok {
-				out = append(out, b)
+				out = append(out, p)
 				break
 			}
 			n /= 2

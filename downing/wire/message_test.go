@@ -245,6 +245,9 @@ func requireComplete(t *testing.T, m wire.Message) {
 		require.Equal(t, m.Decided, p.Decided)
 		parts = append(parts, p)
 	}
+	if utf8.ValidString(m.Reason) { // else it is mended on its way
+		require.Equal(t, parts, wire.Split(m))
+	}
 	if len(parts) != 1 {
 		for _, p := range parts {
 			require.False(t, p.Whole, "a part is not the whole")

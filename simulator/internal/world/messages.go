@@ -21,11 +21,7 @@ type telling struct {
 // tell starts a telling. Like a query, the first try reaches all members; only the targets are waited for.
 func (p *process) tell(ids []sbr.ID, m *wire.Message) {
 	t := &telling{until: p.w.now + wire.TellFor, first: true}
-	for _, payload := range wire.Encode(*m) {
-		piece, err := wire.Decode(payload)
-		if err != nil {
-			panic(err) // it was encoded by the same package
-		}
+	for _, piece := range wire.Split(*m) {
 		t.events = append(t.events, piece.Event())
 	}
 	t.targets, t.heard = make([]*process, 0, len(ids)), make([]bool, len(p.w.procs))

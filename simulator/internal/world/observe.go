@@ -53,11 +53,7 @@ func (p *process) observeSoon() {
 // report tells all others which members the process misses, by gossip.
 func (p *process) report(m wire.Message) {
 	w := p.w
-	for _, payload := range wire.Encode(m) {
-		piece, err := wire.Decode(payload)
-		if err != nil {
-			panic(err) // it was encoded by the same package
-		}
+	for _, piece := range wire.Split(m) {
 		for _, q := range w.procs {
 			if q != p && q.runs() && w.carries(p, q) {
 				w.post(p, q, &reporting{from: p, to: q, m: &piece})
