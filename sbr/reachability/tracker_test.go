@@ -396,7 +396,7 @@ func TestSettings_EveryProblemAtOnce(t *testing.T) {
 // most.
 func TestTracker_GathersReportsInALargeCluster(t *testing.T) {
 	tr := reachability.New(reachability.DefaultSettings(), "self")
-	for i := range 128 {
+	for i := range 48 {
 		require.Zero(t, tr.Gather(), "%d others", i)
 		tr.Add(sbr.ID(fmt.Sprintf("n%d", i)))
 	}
