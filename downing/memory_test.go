@@ -1,6 +1,7 @@
 package downing_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -72,21 +73,22 @@ func TestMemory_ASuccessorProvesTheEnd(t *testing.T) {
 }
 
 // What a member could not reach, and nothing was decided about, is a suspect for its next process, although
-// Serf has forgotten it.
+// Serf has forgotten it, and the cluster that it finds does not miss them.
 func TestMemory_SuspectsOutliveTheProcess(t *testing.T) {
 	virtual(t, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
+		c.Form(2)
 		c.Options.Config = func(n string, cfg *downing.Config) {
 			clustertest.MajorityFirst(n, cfg)
-			if n == "n1" {
-				cfg.Memory = remembering(t, `{"incarnation": "n1#old", "members": [{"id": "n8#x", "address": "10.0.0.8:7946", "suspect": true}, {"id": "n9#x", "suspect": true}]}`)
-			}
+			cfg.Memory = remembering(t, fmt.Sprintf(`{"incarnation": "n3#old", "members": [{"id": %q},
+				{"id": "n8#x", "address": "10.0.0.8:7946", "suspect": true}, {"id": "n9#x", "suspect": true}]}`,
+				c.provider("n1").Peers().Self))
 		}
-		c.Form(3)
+		c.Boot("n3", "n1", "n2")
 		c.Eventually(2*time.Minute, "decided", func() bool { return c.Store.Snapshot().Record.Token == 1 })
 		v := c.Store.Snapshot().Record.Verdict
 		require.Len(t, v.Survivors, 3)
 		require.Equal(t, []sbr.ID{"n8#x", "n9#x"}, v.Down)
-		gone := c.provider("n1").Peers().Gone
+		gone := c.provider("n3").Peers().Gone
 		require.Len(t, gone, 2)
 		require.True(t, gone[0].Unseen && gone[1].Unseen, "this process has not seen what they served")
 	})
