@@ -315,6 +315,7 @@ func TestParse_StableAfterAuto(t *testing.T) {
 	again, err := config.Parse("sbr.yaml", auto.Effective())
 	require.NoError(t, err)
 	require.Equal(t, auto.Digest(), again.Digest())
+	require.NotEqual(t, auto.Digest(), parse("stable-after: 7s").Digest())
 	fixed := "down-all-when-unstable: 10s, stable-after: "
 	require.NotEqual(t, parse(fixed+"auto").Digest(), parse(fixed+"7s").Digest(), "7 s are those of five members")
 

@@ -34,16 +34,16 @@ func (t *Tracker) Small() bool { return len(t.ring) < small }
 // zone: of 500 members in three such zones each hears a thousand messages a second, and to form an opinion of
 // the reports and to decide by it takes 30 ms (BenchmarkReport in package sbr). Where most links of 100 members
 // are broken, a decision is a search of some milliseconds (BenchmarkLargestGroup), and all the others report.
+// So with gatherFrom others or more reports are gathered.
 const (
-	large  = 128
-	many   = 48
-	gather = 500 * time.Millisecond
+	gatherFrom = 48
+	gather     = 500 * time.Millisecond
 )
 
 // Gather is how long an opinion of reports that come waits for more of them: not at all in a cluster of usual
 // size.
 func (t *Tracker) Gather() time.Duration {
-	if len(t.ring) < many {
+	if len(t.ring) < gatherFrom {
 		return 0
 	}
 	return gather

@@ -74,6 +74,9 @@ func (s Settings) Rounds(others int) int {
 // member are lost, three probes in a row fail on 2.7 % of its links: on five of 199 at any time, which is a quorum.
 func (s Settings) TriesAmong(others int) int { return s.Tries + s.more(others) }
 
+// large is from how many others on a probe is repeated twice more.
+const large = 128
+
 func (s Settings) more(others int) int {
 	switch {
 	case others < small:
