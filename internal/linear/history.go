@@ -104,13 +104,10 @@ func (h *History) operations() []porcupine.Operation {
 // timeout. The error names a file in dir (empty: the folder for temporary files), which shows the history in
 // a browser.
 func (h *History) Check(timeout time.Duration, dir string) error {
-	m, all := model(h.opts.Expiring), h.operations()
-	ops, ok := narrow(all)
+	ops := h.operations()
+	m := model(h.opts.Expiring, shownIn(ops))
 	// First without the picture, which costs memory.
-	result := porcupine.Illegal
-	if ok {
-		result = porcupine.CheckOperationsTimeout(m, ops, timeout)
-	}
+	result := porcupine.CheckOperationsTimeout(m, ops, timeout)
 	if result == porcupine.Ok {
 		return nil
 	}
@@ -123,7 +120,7 @@ func (h *History) Check(timeout time.Duration, dir string) error {
 	if err != nil {
 		path = err.Error()
 	}
-	return fmt.Errorf("linear: %s: %s (of %d operations); to look at it: %s\n%s", result, what, len(all), path, stuck(m, info, ops))
+	return fmt.Errorf("linear: %s: %s (of %d operations); to look at it: %s\n%s", result, what, len(ops), path, stuck(m, info, ops))
 }
 
 func picture(m porcupine.Model, info porcupine.LinearizationInfo, dir string) (string, error) {

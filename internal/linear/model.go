@@ -85,18 +85,44 @@ const (
 	maybe
 )
 
-// state is one lease. since is the token under which the present holder began to hold.
+// state is one lease. since is the token under which the present holder began to hold, answers the number of
+// answers so far that show the present token.
 type state struct {
 	record
-	since  uint64
-	belief belief
-	ended  bool
+	since   uint64
+	belief  belief
+	answers int
+	ended   bool
 }
 
-// model is the sequential lease. With expiring a holder may be replaced, or lose, at any time, as time is no
-// part of it; what then must not be is that its Check says yes.
-func model(expiring bool) porcupine.Model {
-	m := rules{expiring}
+// tokenShown is what the answers of a history show of one token: its grant, and how many show it.
+type tokenShown struct {
+	nonce   string
+	answers int
+}
+
+// shownIn collects the tokens that the answers of a history show.
+func shownIn(ops []porcupine.Operation) map[uint64]tokenShown {
+	shown := map[uint64]tokenShown{}
+	for _, op := range ops {
+		if in, out := op.Input.(input), op.Output.(output); showsState(in, out) {
+			shown[out.shown.token] = tokenShown{out.shown.nonce, shown[out.shown.token].answers + 1}
+		}
+	}
+	return shown
+}
+
+// showsState tells whether an answer shows the lease as it was when the call took place. One that was
+// re-entered may know less than the store.
+func showsState(in input, out output) bool {
+	return in.action == read ||
+		in.action == acquire && (out.kind != sbr.Granted || out.shown.nonce == in.nonce)
+}
+
+// model is the sequential lease, for a history with these answers (nil: any). With expiring a holder may be
+// replaced, or lose, at any time, as time is no part of it; what then must not be is that its Check says yes.
+func model(expiring bool, shown map[uint64]tokenShown) porcupine.Model {
+	m := rules{expiring, shown}
 	return porcupine.Model{
 		Init: func() any { return state{} },
 		Step: func(s, in, out any) (bool, any) {
@@ -108,12 +134,38 @@ func model(expiring bool) porcupine.Model {
 	}
 }
 
-type rules struct{ expiring bool }
+type rules struct {
+	expiring bool
+	shown    map[uint64]tokenShown
+}
 
 func (m rules) step(s state, in input, out output) (state, bool) {
 	if s.ended {
 		return s, true
 	}
+	next, ok := m.next(s, in, out)
+	if next.token != s.token {
+		ok = ok && m.leaves(s, next)
+		next.answers = 0
+	}
+	if showsState(in, out) {
+		next.answers++
+	}
+	return next, ok
+}
+
+// leaves tells whether the lease can go from s to a next token: each answer that shows the token of s has been
+// given, and nobody saw the next token with another grant. It forbids only what no later step could explain.
+// Without it the search finds that out anew for each order of the grants in doubt, which may take for ever.
+func (m rules) leaves(s, next state) bool {
+	if m.shown == nil {
+		return true
+	}
+	after, seen := m.shown[next.token]
+	return s.answers == m.shown[s.token].answers && (!seen || after.nonce == next.nonce)
+}
+
+func (m rules) next(s state, in input, out output) (state, bool) {
 	switch in.action {
 	case acquire:
 		return m.acquired(s, in, out)
@@ -154,7 +206,7 @@ func (m rules) acquired(s state, in input, out output) (state, bool) {
 	case out.kind == sbr.Granted && !in.verdict && s.holder == in.who && out.shown == s.record:
 		s.belief = yes // re-entered, or an earlier grant of its own was adopted
 		return s, true
-	case out.kind == sbr.Granted && !in.verdict && s.holder == in.who && s.belief != no && s.behind(out.shown.token):
+	case !showsState(in, out) && !in.verdict && s.holder == in.who && s.belief != no && s.behind(out.shown.token):
 		return s, true // re-entered while it did not know yet of a grant whose answer was lost
 	case out.kind == sbr.Granted:
 		next := s.granted(in, yes)
