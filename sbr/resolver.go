@@ -121,7 +121,7 @@ func (r *Resolver) Step(now time.Duration, e Event) []Effect {
 		suspects, token := r.suspects, r.verdict.Token
 		e.apply(r)
 		if r.suspects == 0 {
-			r.changes = 0 // no unrest is left
+			r.endUnrest()
 		}
 		if suspects == 0 && r.suspects > 0 && !r.armed {
 			r.suspendedAt = r.now

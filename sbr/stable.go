@@ -156,12 +156,16 @@ func (r *Resolver) downWhenUnstable() {
 	})
 }
 
-// settled ends the unrest if the view has been stable for stable-after. A race that began in it is one like
-// others from then on: it goes by the whole view, and starts again when that changes.
+// settled ends the unrest if the view has been stable for stable-after.
 func (r *Resolver) settled() {
-	if r.now < r.lastChange+r.stableAfter() {
-		return
+	if r.now >= r.lastChange+r.stableAfter() {
+		r.endUnrest()
 	}
+}
+
+// endUnrest is called when the view has been stable, or no member is left to decide about. A race that began
+// in unrest is one like others from then on: it goes by the whole view, and starts again when that changes.
+func (r *Resolver) endUnrest() {
 	r.changes = 0
 	if rc := r.race; rc != nil && rc.unrest {
 		rc.unrest, rc.since = false, r.lastChange
