@@ -72,9 +72,10 @@ func (s *slot) accepted(r, newest *run) {
 	}
 }
 
-// refused is the other half: no write of the newest run is rejected.
+// refused is the other half: no write of the newest run is rejected. Where its token is the smaller one, X2 has
+// judged that at its start, and what the two members have heard of each other since changes nothing.
 func (s *slot) refused(r, newest *run) {
-	if newest != nil && r.seq > newest.seq && r.follows(newest) {
+	if newest != nil && r.seq > newest.seq && r.token >= newest.token && r.follows(newest) {
 		s.broken(3, "a write of run %d of %s, token %d, was rejected after one of run %d, token %d", r.seq, s, r.token, newest.seq, newest.token)
 	}
 }
