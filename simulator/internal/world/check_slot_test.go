@@ -50,7 +50,8 @@ func TestSlotChecks_CanFail(t *testing.T) {
 		}},
 		"a newer write is refused": {"3", true, func(_ *World, s *slot, runner, other *executor) {
 			s.resource.take(s, runner.run)
-			other.start(core.Start{Run: 1})
+			other.start(core.Start{Run: 1, Token: 2})
+			s.resource.token = 3 // under which nothing was written
 			s.resource.take(s, other.run)
 		}},
 		"it does not run": {"4", false, func(w *World, _ *slot, runner, _ *executor) {
