@@ -105,7 +105,7 @@ func (m *Manager) prepare(ctx context.Context, self *downing.Peer) error {
 	d, bits := m.driver, m.cfg.counterBits()
 	m.machine = handover.New(handover.Config{
 		Rules: d.Rules, Born: self.Born, FirstRound: uint64(d.Origin.UnixMicro()),
-		CounterBits: bits, After: m.cfg.After, Floor: handover.FloorAt(d.Origin.Unix(), bits),
+		CounterBits: bits, After: m.cfg.After, Floor: handover.FloorAt(d.Origin.Unix()),
 	}, 0)
 	d.Machine = m.machine
 	if m.driver.Rules.UseLease {

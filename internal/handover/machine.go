@@ -20,9 +20,10 @@ type Config struct {
 	FirstRound uint64
 	// After: without a lease, tokens are larger than this.
 	After uint64
-	// Floor: the tokens of runs without a lease begin beyond it, under each verdict. It orders the tokens of
-	// a cluster whose members all ended together without a verdict: no member remembers a token then. FloorAt
-	// computes it from the wall clock; zero: tokens begin with 1.
+	// Floor is the wall clock when the machine began, see FloorAt: tokens of runs without a lease begin beyond
+	// the moment at which they start, under each verdict. It orders the tokens of members that never heard of
+	// each other's: where all that know one have ended without a verdict, no member remembers it. Zero:
+	// tokens begin with 1.
 	Floor uint64
 	// CounterBits are those of a token without a lease that count the runs under one verdict, from Floor on.
 	// The rest is left to verdicts. Zero: 40.
@@ -59,6 +60,8 @@ type Machine struct {
 	slot.Base
 	cfg  Config
 	slot slot.Slot
+	// began is when the machine began, by the driver's clock.
+	began time.Duration
 
 	resigned bool // never again
 	down     bool
@@ -103,7 +106,7 @@ type waiting struct {
 // New returns the machine of a member on which nothing runs. now is the driver's clock.
 func New(cfg Config, now time.Duration) *Machine {
 	cfg.CounterBits = cmp.Or(cfg.CounterBits, DefaultCounterBits)
-	m := &Machine{Base: slot.NewBase(cfg.Rules, now), cfg: cfg, round: cfg.FirstRound}
+	m := &Machine{Base: slot.NewBase(cfg.Rules, now), cfg: cfg, began: now, round: cfg.FirstRound}
 	m.hear(cfg.After)
 	return m
 }

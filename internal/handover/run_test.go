@@ -185,22 +185,24 @@ func TestViewed_WithoutSelf(t *testing.T) {
 	require.Equal(t, slot.Stopping, a.m.Phase(), "a view that was never sure ends a run")
 }
 
-// All members have gone down together, without a verdict: nobody remembers the tokens of the former life.
-func TestToken_OfALaterLifeIsLarger(t *testing.T) {
+// Where nobody is left that remembers the tokens of a former run, the wall clock orders them: of two lives of
+// all members, and of two members that began together and never heard of each other.
+func TestToken_OfALaterRunIsLarger(t *testing.T) {
 	for _, bits := range []int{29, 40} {
-		first := func(started time.Time, verdict uint64) uint64 {
+		first := func(began time.Time, after time.Duration, verdict uint64) uint64 {
 			cfg := handover.Config{Rules: slot.DefaultRules()}
-			cfg.Self, cfg.Born, cfg.CounterBits, cfg.Floor = "a", 1, bits, handover.FloorAt(started.Unix(), bits)
+			cfg.Self, cfg.Born, cfg.CounterBits, cfg.Floor = "a", 1, bits, handover.FloorAt(began.Unix())
 			m := handover.New(cfg, 0)
-			m.Step(0, slot.Viewed{View: slot.View{Armed: true, Verdict: verdict, Peers: []slot.Peer{{ID: "a", Born: 1, Candidate: true}}}})
+			m.Step(after, slot.Viewed{View: slot.View{Armed: true, Sure: after, Verdict: verdict, Peers: []slot.Peer{{ID: "a", Born: 1, Candidate: true}}}})
 			require.Equal(t, slot.Active, m.Phase())
 			return m.Token()
 		}
 		then := time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC)
-		require.Less(t, first(then, 0), first(then.Add(time.Minute), 0))
-		require.Less(t, first(then.AddDate(60, 0, 0), 7), first(then, 8), "a verdict counts more than any clock")
-		require.Zero(t, handover.FloorAt(0, bits), "a clock that was never set")
-		require.Less(t, handover.FloorAt(time.Date(2093, 1, 1, 0, 0, 0, 0, time.UTC).Unix(), bits), uint64(1)<<bits)
+		require.Less(t, first(then, 0, 0), first(then.Add(time.Minute), 0, 0))
+		require.Less(t, first(then, 0, 0), first(then, 4*time.Second, 0))
+		require.Less(t, first(then.AddDate(60, 0, 0), 0, 7), first(then, 0, 8), "a verdict counts more than any clock")
+		require.Less(t, first(then.AddDate(99, 0, 0), 0, 7), first(then, 0, 8), "nor one that is wrong")
+		require.Equal(t, first(time.Unix(0, 0), time.Hour, 7), 7<<bits+uint64(1), "a clock that was never set")
 	}
 }
 

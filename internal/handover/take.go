@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -212,7 +213,7 @@ func (m *Machine) startNext() {
 	if m.View.Verdict > slot.MaxToken>>m.cfg.CounterBits {
 		last = slot.MaxToken
 	} else {
-		last = max(last, m.View.Verdict<<m.cfg.CounterBits|min(m.cfg.Floor, 1<<m.cfg.CounterBits-1))
+		last = max(last, m.View.Verdict<<m.cfg.CounterBits|min(m.floor(), 1<<m.cfg.CounterBits-1))
 	}
 	if last < slot.MaxToken {
 		m.start(last + 1)
@@ -224,16 +225,27 @@ func (m *Machine) startNext() {
 	m.explain(slot.TopicStuck, "nothing starts: there is no token after %d; a member has a wrong one, stop the managers of all members and start them again", uint64(slot.MaxToken))
 }
 
-// FloorAt returns Config.Floor for a manager that starts at a Unix time in seconds, with so many counter
-// bits: the seconds since 2026, which last until 2094, before those that are left. With the default that is
-// room for 512 runs a second, with 29 for one in four seconds.
-func FloorAt(unix int64, bits int) uint64 {
-	const begin, clockBits = 1767225600, 31 // 2026-01-01
-	seconds := uint64(max(unix-begin, 0))
+// FloorAt returns Config.Floor for a machine that begins at a Unix time in seconds: the seconds since 2026,
+// zero before that.
+func FloorAt(unix int64) uint64 {
+	const begin = 1767225600 // 2026-01-01
+	return uint64(max(unix-begin, 0))
+}
+
+// floor is what the tokens under one verdict begin beyond at this moment. The clock has the upper 31 of the
+// counter's bits, which last until 2094: with the default that is room for 512 runs a second, with 29 for one
+// in four seconds. It goes on while the machine runs: a run that starts later than one of which this member
+// has not heard has the larger token, though both machines began together.
+func (m *Machine) floor() uint64 {
+	const clockBits = 31
+	if m.cfg.Floor == 0 {
+		return 0
+	}
+	seconds, bits := m.cfg.Floor+uint64((m.Now-m.began)/time.Second), m.cfg.CounterBits
 	if bits < clockBits {
 		return seconds >> (clockBits - bits)
 	}
-	return seconds << (bits - clockBits)
+	return min(seconds, 1<<clockBits-1) << (bits - clockBits)
 }
 
 // hear records a token that another member knows.

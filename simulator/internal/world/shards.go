@@ -1,7 +1,6 @@
 package world
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -173,8 +172,7 @@ func (r *run) unheardOf(o *run) bool {
 
 // unremembered reports whether two runs of a shard come of one term, and nobody is left that was there when
 // the older one started. The term then begins with the wall clock, and with the bits that shards leave for
-// it, two coordinators of which the later one starts within four seconds may have the same
-// (handover.FloorAt).
+// it, two coordinators of which the later one starts within four seconds may have the same.
 func (r *run) unremembered(o *run) bool {
 	w := r.executor.p.w
 	return message.TermOf(r.token) == message.TermOf(o.token) &&
@@ -195,7 +193,7 @@ func (s *shards) behind(r *run) []*process {
 // floor is handover.Config.Floor of a machine that starts now. The worlds begin with the year 2026. The wall
 // clock is right here, whatever a node's shows: where no member is left that remembers a token, package
 // handover has nothing else to go by, and says so.
-func (w *World) floor(bits int) uint64 {
+func (w *World) floor() uint64 {
 	const begin = 1767225600
-	return handover.FloorAt(begin+int64(w.now/time.Second), cmp.Or(bits, handover.DefaultCounterBits))
+	return handover.FloorAt(begin + int64(w.now/time.Second))
 }

@@ -49,7 +49,7 @@ func (p *process) joinSlot(s *slot, gone []core.Departure) {
 	rules.Self, rules.Born, rules.Gone = p.id, p.self.Born, gone
 	if s.coordinates != nil { // it may be the second one of its process
 		rules.FirstRound = uint64(p.w.now / time.Microsecond)
-		rules.Floor = p.w.floor(rules.CounterBits)
+		rules.Floor = p.w.floor()
 	}
 	t := &slotMember{slot: s, m: handover.New(rules, p.clock())}
 	t.init(p, t, s.index, &s.Rules, t.m, s)

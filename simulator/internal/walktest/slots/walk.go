@@ -43,7 +43,7 @@ func (w *walker) First(s *state) {
 }
 
 func (w *walker) config(i int) handover.Config {
-	return handover.Config{Rules: w.Own(i), Born: w.Born(i)}
+	return handover.Config{Rules: w.Own(i), Born: w.Born(i), CounterBits: counterBits}
 }
 
 // Part is what the state has in common with others.
@@ -119,8 +119,8 @@ func (w *walker) Deliver(s *state, l packet) {
 // Lost tells a member that its lease is lost.
 func (w *walker) Lost(s *state, i int, b *body) { w.Step(s, i, core.LeaseLost{Attempt: b.Number}) }
 
-// counterBits is the default of the machines.
-const counterBits = 40
+// counterBits are few enough for the clock's upper bits to stand still during a walk.
+const counterBits = 20
 
 // Reopen gives a member a machine whose rounds, and whose tokens without a lease, are beyond all before, as
 // the wall clock has it.
@@ -129,7 +129,7 @@ func (w *walker) Reopen(s *state, i int) {
 	cfg := w.config(i)
 	cfg.FirstRound, cfg.Gone = m.Round()+1, m.Departed
 	if !w.UseLease {
-		cfg.Floor = s.token & (1<<counterBits - 1)
+		cfg.Floor = s.token & (1<<counterBits - 1) << (31 - counterBits)
 	}
 	s.machines[i] = handover.New(cfg, s.Now)
 }
