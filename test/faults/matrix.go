@@ -18,8 +18,9 @@ import (
 // Only is the flag -faults of the matrices.
 var Only = flag.String("faults", "", "run only the cells of the fault matrix whose name contains this")
 
-// cellsAtOnce is how many run side by side: they mostly wait.
-const cellsAtOnce = 24
+// cellsAtOnce is how many run side by side in each round: they mostly wait. A cell that goes wrong while the
+// machine is too slow has another try in the next round, beside fewer of its kind.
+var cellsAtOnce = []int{24, 6, 2, 1}
 
 // Target is a store on a real server.
 type Target struct {
@@ -53,26 +54,22 @@ func Matrix(t *testing.T, target *Target) {
 	direct := &T{}
 	t.Cleanup(direct.Finish)
 	store := target.Open(direct, target.Address, "pulse")
-	m := &matrix{target: target, slots: make(chan struct{}, cellsAtOnce), pulse: TakePulse(t, 200*time.Millisecond, func(ctx context.Context) error {
+	m := &matrix{target: target, pulse: TakePulse(t, 200*time.Millisecond, func(ctx context.Context) error {
 		_, err := store.Read(ctx)
 		return err
 	})}
 	rows := slices.DeleteFunc(slices.Concat(Table, target.Rows), func(r Row) bool { return !strings.Contains(r.On, target.Name) })
-	var all sync.WaitGroup
 	for i := range rows {
 		if r := &rows[i]; !r.whole {
 			for _, step := range steps {
-				if run := m.add(r, step, nil); run != nil {
-					all.Go(func() {
-						m.slots <- struct{}{}
-						defer func() { <-m.slots }()
-						run.do(t.Context(), m.pulse)
-					})
-				}
+				m.add(r, step, nil)
 			}
 		}
 	}
-	all.Wait()
+	left := m.runs
+	for _, atOnce := range cellsAtOnce {
+		left = m.round(t.Context(), left, atOnce)
+	}
 	for i := range rows { // one after the other, when no other cell runs
 		if whole, has := target.Wholes[rows[i].Name]; has {
 			m.strike(t, &rows[i], whole)
@@ -86,9 +83,30 @@ func Matrix(t *testing.T, target *Target) {
 
 type matrix struct {
 	target *Target
-	slots  chan struct{}
 	pulse  *Pulse
 	runs   []*cellRun
+}
+
+// round runs cells, some at once, and returns those that have to run again.
+func (m *matrix) round(ctx context.Context, runs []*cellRun, atOnce int) (again []*cellRun) {
+	var (
+		all   sync.WaitGroup
+		mu    sync.Mutex
+		slots = make(chan struct{}, atOnce)
+	)
+	for _, run := range runs {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			if !run.do(ctx, m.pulse) {
+				mu.Lock()
+				defer mu.Unlock()
+				again = append(again, run)
+			}
+		})
+	}
+	all.Wait()
+	return again
 }
 
 func (m *matrix) add(r *Row, step string, whole *event) *cellRun {
@@ -140,21 +158,18 @@ type cellRun struct {
 	took    time.Duration
 }
 
-// do runs the cell. If it goes wrong, and the machine was too slow for it meanwhile, it has another try; but
-// nothing excuses a broken promise.
-func (r *cellRun) do(ctx context.Context, p *Pulse) {
-	began := time.Now()
-	for range 4 {
-		r.cell = r.make()
-		r.tries++
-		from := time.Now()
-		r.cell.do(ctx)
-		if r.asExpected() || p == nil || !p.StalledSince(from) {
-			break
-		}
+// do runs the cell. It is not done if it goes wrong, and the machine was too slow for it meanwhile; but nothing
+// excuses a broken promise.
+func (r *cellRun) do(ctx context.Context, p *Pulse) (done bool) {
+	if r.cell != nil {
 		r.earlier = append(r.earlier, r.cell.BrokenPromises()...)
 	}
-	r.took = time.Since(began)
+	r.cell = r.make()
+	r.tries++
+	began := time.Now()
+	r.cell.do(ctx)
+	r.took += time.Since(began)
+	return r.asExpected() || p == nil || !p.StalledSince(began)
 }
 
 func (r *cellRun) asExpected() bool {

@@ -42,10 +42,11 @@ func main() {
 func run(ctx context.Context, listen, data, postgres string) error {
 	inner := filepath.Join(data, "ferretdb.sock")
 	_ = os.Remove(inner) // of a killed process
+	// Tests kill the process, not the machine: nothing has to wait for the disk.
 	config := &ferretdb.Config{
 		Listener: ferretdb.ListenerConfig{Unix: inner},
 		Logger:   slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
-		Handler:  "sqlite", SQLiteURL: "file:" + data + "/",
+		Handler:  "sqlite", SQLiteURL: "file:" + data + "/?_pragma=synchronous(off)",
 	}
 	if postgres != "" {
 		config.Handler, config.PostgreSQLURL = "postgresql", postgres
