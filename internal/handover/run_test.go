@@ -202,6 +202,10 @@ func TestToken_OfALaterRunIsLarger(t *testing.T) {
 		require.Less(t, first(then, 0, 0), first(then, 4*time.Second, 0))
 		require.Less(t, first(then.AddDate(60, 0, 0), 0, 7), first(then, 0, 8), "a verdict counts more than any clock")
 		require.Less(t, first(then.AddDate(99, 0, 0), 0, 7), first(then, 0, 8), "nor one that is wrong")
+		last := time.Date(2093, 1, 1, 0, 0, 0, 0, time.UTC)
+		require.Less(t, first(last, 0, 0), first(last.Add(time.Minute), 0, 0))
+		require.Less(t, first(last, 0, 0), uint64(1)<<bits, "the clock stays within the counter's bits")
+		require.Zero(t, handover.FloorAt(0), "a clock that was never set")
 		require.Equal(t, first(time.Unix(0, 0), time.Hour, 7), 7<<bits+uint64(1), "a clock that was never set")
 	}
 }

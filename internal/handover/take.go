@@ -213,7 +213,7 @@ func (m *Machine) startNext() {
 	if m.View.Verdict > slot.MaxToken>>m.cfg.CounterBits {
 		last = slot.MaxToken
 	} else {
-		last = max(last, m.View.Verdict<<m.cfg.CounterBits|min(m.floor(), 1<<m.cfg.CounterBits-1))
+		last = max(last, m.View.Verdict<<m.cfg.CounterBits|m.floor())
 	}
 	if last < slot.MaxToken {
 		m.start(last + 1)
@@ -241,11 +241,11 @@ func (m *Machine) floor() uint64 {
 	if m.cfg.Floor == 0 {
 		return 0
 	}
-	seconds, bits := m.cfg.Floor+uint64((m.Now-m.began)/time.Second), m.cfg.CounterBits
-	if bits < clockBits {
-		return seconds >> (clockBits - bits)
+	seconds := min(m.cfg.Floor+uint64((m.Now-m.began)/time.Second), 1<<clockBits-1)
+	if m.cfg.CounterBits < clockBits {
+		return seconds >> (clockBits - m.cfg.CounterBits)
 	}
-	return min(seconds, 1<<clockBits-1) << (bits - clockBits)
+	return seconds << (m.cfg.CounterBits - clockBits)
 }
 
 // hear records a token that another member knows.

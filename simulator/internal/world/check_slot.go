@@ -43,9 +43,9 @@ func (s *slot) ordered(r *run) {
 	}
 }
 
-// inherits checks what a run begins with: the token that the last run that its member can have heard of has
-// left, or nothing; of a shard also what its coordinator can have heard of. Of runs that lasted at the same time, each may be the last one, and so may a run with a
-// larger token: a fence refuses what the other writes.
+// inherits checks what a run begins with: the token that the last run that its member, and of a shard also its
+// coordinator, can have heard of has left, or nothing. Of runs that lasted at the same time, each may be the
+// last one, and so may a run with a larger token: a fence refuses what the other writes.
 func (s *slot) inherits(r *run, state []byte) {
 	var last *run
 	for _, o := range s.runs {
