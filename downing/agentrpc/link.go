@@ -174,8 +174,10 @@ func (l *link) explain(err error) error {
 	case !strings.Contains(text, textClosed) && !connectionEnded(err):
 		return err
 	}
+	// That the connection has ended is all that a cause with the two addresses says; the port of this side would
+	// make it another text each time.
 	switch cause := l.cause.Load(); {
-	case cause == nil:
+	case cause == nil, connectionEnded(*cause):
 		return downing.ErrAgentClosed
 	case errors.Is(*cause, downing.ErrAgentTimeout), errors.Is(*cause, context.Canceled):
 		return *cause

@@ -159,6 +159,13 @@ func TestOpen_WaitsForTheAgent(t *testing.T) {
 			_ = c.Close()
 		}
 	}
+	reset := func(l net.Listener) {
+		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
+			_, _ = c.Read(make([]byte, 1))
+			_ = c.(*net.TCPConn).SetLinger(0)
+			_ = c.Close()
+		}
+	}
 	speak := func(l net.Listener) {
 		for c, err := l.Accept(); err == nil; c, err = l.Accept() {
 			_, _ = io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -174,6 +181,7 @@ func TestOpen_WaitsForTheAgent(t *testing.T) {
 		"it is frozen": {func(net.Listener) {}, downing.ErrAgentTimeout,
 			"time-out: it accepts the connection and does not answer"},
 		"it hangs up":              {hangUp, downing.ErrAgentClosed, ""},
+		"it resets the connection": {reset, downing.ErrAgentClosed, ""},
 		"it speaks something else": {speak, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
