@@ -2,8 +2,14 @@ package simulator
 
 import (
 	"fmt"
+	"net/url"
 	"os"
+	"path"
+	"regexp"
+	"runtime"
 	"runtime/debug"
+	"strconv"
+	"strings"
 
 	"github.com/serf-sbr/serf-sbr/internal/cores"
 	"github.com/serf-sbr/serf-sbr/simulator/scenario"
@@ -150,4 +156,96 @@ func build(s Source, seed uint64) (sc *scenario.Scenario, err error) {
 		}
 	}()
 	return s.Build(seed)
+}
+
+// seedsVariable is read by Run. It is no flag: a flag of a package's tests is unknown to those of all others,
+// so that it could not be given to go test ./..., and it may clash with a flag of the user's.
+const seedsVariable = "SBR_SEEDS"
+
+// maxSeeds bounds one range: more is a slip of the finger.
+const maxSeeds = 10_000_000
+
+// seeds is a range, both ends included.
+type seeds struct{ from, to uint64 }
+
+func (s seeds) count() uint64 { return s.to - s.from + 1 }
+
+// String is for people.
+func (s seeds) String() string {
+	if s.from == s.to {
+		return fmt.Sprintf("seed %d", s.from)
+	}
+	return fmt.Sprintf("seeds %d-%d", s.from, s.to)
+}
+
+func (s seeds) validate() error {
+	switch {
+	case s.from > s.to:
+		return fmt.Errorf("seeds must go upwards: %d-%d", s.to, s.from)
+	case s.to-s.from >= maxSeeds:
+		return fmt.Errorf("at most %d seeds are played at once", maxSeeds)
+	default:
+		return nil
+	}
+}
+
+// fromEnvironment takes over what the environment says, if it says anything.
+func (s *seeds) fromEnvironment() error {
+	text := os.Getenv(seedsVariable)
+	if text == "" {
+		return s.validate()
+	}
+	a, b, isRange := strings.Cut(text, "-")
+	if !isRange {
+		b = a
+	}
+	from, errA := strconv.ParseUint(a, 10, 64)
+	to, errB := strconv.ParseUint(b, 10, 64)
+	if errA != nil || errB != nil {
+		return fmt.Errorf("%s is %.40q: it must be a seed such as 7, or a range such as 1-200", seedsVariable, text)
+	}
+	*s = seeds{from, to}
+	if err := s.validate(); err != nil {
+		return fmt.Errorf("%s: %w", seedsVariable, err)
+	}
+	return nil
+}
+
+// replay is the command that plays one test with one seed. An empty package is that of the folder.
+func replay(test, pkg string, seed uint64) string {
+	parts := strings.Split(test, "/")
+	for i, part := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(part) + "$"
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%s=%d go test -run %s %s", seedsVariable, seed, scenario.ShellWord(strings.Join(parts, "/")), pkg), " ")
+}
+
+// testPackage is the import path of the test that is running, by the function that testing has called; empty
+// if there is none.
+func testPackage() string {
+	const deep = 200
+	counters := make([]uintptr, deep)
+	frames := runtime.CallersFrames(counters[:runtime.Callers(1, counters)])
+	last := ""
+	for {
+		f, more := frames.Next()
+		if f.Function == "testing.tRunner" {
+			return packageOf(last)
+		}
+		last = f.Function
+		if !more {
+			return ""
+		}
+	}
+}
+
+// packageOf is the import path in the full name of a function. Tests beside their package have the path of
+// that package.
+func packageOf(function string) string {
+	folder, name := path.Split(function)
+	name, _, _ = strings.Cut(name, ".")
+	if plain, err := url.PathUnescape(name); err == nil { // dots in a path are written %2e
+		name = plain
+	}
+	return folder + strings.TrimSuffix(name, "_test")
 }

@@ -2,8 +2,10 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/config"
 	"github.com/serf-sbr/serf-sbr/sbr/timing"
+	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
 const configCheckHelp = `Check reads a configuration strictly and prints what it amounts to: all settings with their defaults and computed values (secrets
@@ -176,4 +179,67 @@ func (a *checkAnswer) text(p painter, title string, effective []byte, times [][]
 		fmt.Fprintln(&b, p.yellow("# warning: "+w.String()))
 	}
 	return b.String()
+}
+
+const configInitHelp = `Init prints a configuration with every key, a sentence on each, and its default. What is a comment can be changed by taking the # away.
+
+The file is valid as it is printed. It still needs where the lease is kept, if that is not the pod's own cluster, and min-members:
+a majority of the cluster.`
+
+func newConfigInit(s streams) *cobra.Command {
+	c := &cobra.Command{
+		Use: "init", Short: "print a commented configuration to start from", Long: configInitHelp,
+		Example: "  sbr config init --system payments > sbr.yaml\n  sbr config init --system payments --lease-implementation file --set lease.file.path=/run/payments.lease",
+		Args:    cobra.NoArgs,
+	}
+	system := c.Flags().String("system", "my-cluster", "the name of the cluster")
+	implementation := addWord(c, "lease-implementation", "", config.ImplementationKubernetes,
+		"which store keeps the lease: a `KEY` of the block lease", config.Implementations()...)
+	set := c.Flags().StringToString("set", nil, "other keys to set, by their paths")
+	c.RunE = verb(func() error {
+		if *system == "" {
+			return badInput{errors.New("--system is empty: it must name the cluster")}
+		}
+		values := map[string]string{"system": *system, "split-brain-resolver.lease-majority.lease-implementation": *implementation}
+		maps.Copy(values, *set)
+		file, err := config.Template(values)
+		if err != nil {
+			return badInput{err}
+		}
+		_, err = s.out.Write(file)
+		return err
+	})
+	return c
+}
+
+const schemaConfigHelp = `Config prints the JSON Schema (draft 2020-12) of sbr.yaml. An editor that knows it completes keys, says what they mean, and marks what is
+misspelt. Editors with the YAML language server take it from a line on top of a file:
+
+  # yaml-language-server: $schema=sbr.schema.json
+
+The schema accepts every file that sbr config check accepts; settings that contradict each other only sbr config check finds.`
+
+const schemaScenarioHelp = `Scenario prints the JSON Schema (draft 2020-12) of the files that sbr simulate plays. An editor that knows it completes keys, says what
+they mean, and marks what is misspelt. Editors with the YAML language server take it from a line on top of a file:
+
+  # yaml-language-server: $schema=scenario.schema.json
+
+The schema accepts every file that sbr simulate accepts. What needs the whole file (whether a member exists, whether a step is in time) only
+sbr simulate finds.`
+
+// newSchemas are the verbs of sbr schema.
+func newSchemas(s streams) []*cobra.Command {
+	schema := func(of, file, help, example string, data func() []byte) *cobra.Command {
+		return &cobra.Command{
+			Use: of, Short: "print the JSON Schema of " + file, Long: help, Example: example, Args: cobra.NoArgs,
+			RunE: verb(func() error {
+				_, err := s.out.Write(data())
+				return err
+			}),
+		}
+	}
+	return []*cobra.Command{
+		schema("config", "sbr.yaml", schemaConfigHelp, "  sbr schema config > sbr.schema.json", config.Schema),
+		schema("scenario", "scenario files", schemaScenarioHelp, "  sbr schema scenario > scenario.schema.json", scenario.Schema),
+	}
 }

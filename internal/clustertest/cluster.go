@@ -228,3 +228,39 @@ func (c *Cluster) Shutdown() {
 		require.NoError(c.t, m.Stop())
 	}
 }
+
+func (c *Cluster) observe(o downing.Occurrence) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.log = append(c.log, o)
+}
+
+// Occurred is what has happened to a member so far, in order; without a name, to all of them.
+func (c *Cluster) Occurred(name string) []downing.Occurrence {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(c.log), func(o downing.Occurrence) bool { return name != "" && o.Member != name })
+}
+
+func (c *Cluster) dump() {
+	c.t.Helper()
+	for _, o := range c.Occurred("") {
+		c.t.Logf("%s %-4s %-22s %s", o.At.Format("04:05.000"), o.Member, o.Kind, o.Text)
+	}
+}
+
+// Times are durations that were measured, in any order.
+type Times []time.Duration
+
+// At is the time that a share of them, of 0 to 1, does not exceed. Without any it is zero.
+func (x Times) At(share float64) time.Duration {
+	if len(x) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(x))
+	return sorted[min(int(share*float64(len(x))), len(x)-1)].Round(100 * time.Microsecond)
+}
+
+func (x Times) String() string {
+	return fmt.Sprintf("%d: p50 %v, p99 %v, max %v", len(x), x.At(0.5), x.At(0.99), x.At(1))
+}

@@ -1,9 +1,13 @@
 package config
 
 import (
+	_ "embed"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 )
@@ -40,4 +44,65 @@ func Parse(name string, data []byte) (*File, error) {
 		return nil, err
 	}
 	return &f, nil
+}
+
+//go:embed sbr.schema.json
+var schema []byte
+
+// Schema is the JSON Schema (draft 2020-12) of sbr.yaml, for editors. It is made from the types of this
+// package, by the generator of the schema of scenario files, which have the same blocks; a test there keeps
+// it current. It accepts whatever Parse accepts.
+func Schema() []byte { return slices.Clone(schema) }
+
+// Template is a commented sbr.yaml with every key. Those in set, by their paths, have that value; all others
+// are comments that show the default, where there is one. It is an error if the file does not validate, or a
+// path is no key.
+func Template(set map[string]string) ([]byte, error) {
+	unknown := maps.Clone(set)
+	active := make(map[string]bool) // a key that is set, and the blocks around it
+	for path := range set {
+		for at := path; at != ""; at = at[:max(0, strings.LastIndex(at, "."))] {
+			active[at] = true
+		}
+	}
+	var b strings.Builder
+	for _, k := range Keys() {
+		delete(unknown, k.Path)
+		depth := strings.Count(k.Path, ".")
+		indent, name := strings.Repeat("  ", depth), k.Path[strings.LastIndex(k.Path, ".")+1:]
+		if b.Len() > 0 && depth == 0 {
+			b.WriteString("\n")
+		}
+		for _, line := range wrap(k.Text, templateWidth-len(indent)) {
+			fmt.Fprintf(&b, "%s# %s\n", indent, line)
+		}
+		if !active[k.Path] {
+			indent += "#"
+		}
+		value := k.Default
+		if v := set[k.Path]; v != "" {
+			value = v
+		}
+		fmt.Fprintln(&b, strings.TrimRight(indent+name+": "+value, " "))
+	}
+	for path := range unknown {
+		return nil, fmt.Errorf("%s: unknown key", path)
+	}
+	_, err := Parse("the file", []byte(b.String()))
+	return []byte(b.String()), err
+}
+
+// templateWidth is how long a comment of the template may be.
+const templateWidth = 100
+
+// wrap breaks a text into lines of at most so many bytes, where it has spaces for that.
+func wrap(text string, width int) (lines []string) {
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimSpace(line + " " + word)
+	}
+	return append(lines, line)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -171,4 +172,86 @@ func (c *Client) Look() uint64 {
 	token := c.Token()
 	c.history.add(c.index, input{action: look, who: c.owner}, called, output{token: token})
 	return token
+}
+
+// Answer is what an Acquire has answered, as one value for tests to compare.
+type Answer struct {
+	Kind sbr.Outcome
+	// Grant is the HeldError's if there is one.
+	Grant *lease.Grant
+	// Record is the grant's, or that of the HeldError, as are Superseded and RetryAfter.
+	Record     lease.Record
+	Superseded bool
+	RetryAfter time.Duration
+	// Err is nil where there is no more to be said than that it is granted or held.
+	Err error
+}
+
+// AnswerOf returns what an Acquire has answered.
+func AnswerOf(g *lease.Grant, err error) Answer {
+	a := Answer{Kind: lease.OutcomeOf(err), Grant: g, Err: err}
+	if g != nil {
+		a.Record = g.Record()
+	}
+	if held := (*lease.HeldError)(nil); errors.As(err, &held) {
+		a.Record, a.Superseded, a.RetryAfter, a.Grant = held.Record, held.Superseded, held.RetryAfter, held.Grant
+		if held.Error() == err.Error() {
+			a.Err = nil
+		}
+	}
+	return a
+}
+
+// Following calls lost when the grant has ended without a word of its owner.
+func (a Answer) Following(lost func(error)) Answer {
+	if a.Grant == nil {
+		return a
+	}
+	go func() {
+		<-a.Grant.Done()
+		if err := a.Grant.Lost(); err != nil {
+			lost(err)
+		}
+	}()
+	return a
+}
+
+// tap is a client's connection to the store. It notes what was sent, never what became of it.
+type tap struct {
+	lease.Store
+	client *Client
+}
+
+type inOperation struct{}
+
+// Write implements lease.Store.
+func (t tap) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
+	t.client.sends(r, ctx.Value(inOperation{}) != nil)
+	return t.Store.Write(ctx, r, prev)
+}
+
+// Watch implements lease.Watcher.
+func (t tap) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
+	w, ok := t.Store.(lease.Watcher)
+	if !ok {
+		return errors.ErrUnsupported
+	}
+	return w.Watch(ctx, fn)
+}
+
+// sends is called before a write leaves. One without a holder frees the grant of its nonce; what is not part
+// of an operation is the lease's own tidying up.
+func (c *Client) sends(r lease.Record, inOperation bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.Holder != "" {
+		c.sent[r.Nonce] = true
+		return
+	}
+	if inOperation {
+		c.freeing[r.Nonce] = true
+	} else if !c.tidied[r.Nonce] {
+		c.tidied[r.Nonce] = true
+		c.history.pending(c.index, input{action: lateFree, who: c.owner, nonce: r.Nonce}, c.history.now())
+	}
 }

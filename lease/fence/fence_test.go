@@ -3,7 +3,10 @@ package fence
 import (
 	"context"
 	"errors"
+	"math"
+	"math/big"
 	"math/rand/v2"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -13,6 +16,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 	"pgregory.net/rapid"
+
+	"github.com/serf-sbr/serf-sbr/lease"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -206,4 +211,39 @@ func TestFence_ManyAtOnce(t *testing.T) {
 	require.Len(t, order, int(through.Load()))
 	require.NotEmpty(t, order)
 	require.Equal(t, order[len(order)-1], f.Newest())
+}
+
+func TestValid(t *testing.T) {
+	require.ErrorContains(t, valid(0), "not held")
+	require.NoError(t, valid(1))
+	require.Equal(t, lease.MaxToken, Max, "every token of a lease passes a fence")
+	require.NoError(t, valid(Max))
+	for _, token := range []uint64{0, Max + 1, math.MaxUint64} {
+		require.ErrorIs(t, valid(token), ErrToken)
+	}
+}
+
+var decimal = regexp.MustCompile(`^[1-9][0-9]*$`)
+
+// Parse against a reading of the definition: a decimal number that a signed number of 64 bits can hold.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		"1", "10", "0", "", "007", "-1", "+1", " 1", "1 ", "1\n", "1.0", "1e3", "0x1", "1_0", "١", "１", "nonsense",
+		"9223372036854775807", "9223372036854775808", "18446744073709551615", "18446744073709551617",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		token, err := Parse(text)
+		n, ok := new(big.Int).SetString(text, 10)
+		if !ok || !decimal.MatchString(text) || !n.IsInt64() {
+			require.ErrorIs(t, err, ErrToken)
+			require.Zero(t, token)
+			return
+		}
+		require.NoError(t, err)
+		require.Equal(t, n.Uint64(), token)
+		require.NoError(t, valid(token))
+		require.Equal(t, text, Format(token))
+	})
 }

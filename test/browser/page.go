@@ -2,8 +2,10 @@ package browser
 
 import (
 	"context"
+	_ "embed" // the measure
 	"fmt"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -213,4 +215,54 @@ func (p *Page) Picture() []byte {
 func (p *Page) Await(expression string) {
 	p.tb.Helper()
 	Get(p, chromedp.Poll[bool](expression))
+}
+
+//go:embed contrast.js
+var measure string
+
+// leastContrast is what WCAG 2 asks for at level AA.
+const leastContrast = 4.5
+
+// text is one text that can be seen, and its contrast with what is behind it.
+type text struct {
+	Text, Where, Color, Ground string
+	Ratio                      float64
+}
+
+func (p *Page) texts() []text { return Eval[[]text](p, measure) }
+
+// Contrast fails the test if a text that can be seen has too little contrast with what is behind it. It
+// returns how many texts there are.
+func (p *Page) Contrast() (texts int) {
+	p.tb.Helper()
+	all := p.texts()
+	for _, x := range all {
+		if x.Ratio < leastContrast {
+			p.tb.Errorf("too pale: %+v", x)
+		}
+	}
+	return len(all)
+}
+
+// Env names the variable with the browser to use, by name or path.
+const Env = "SBR_BROWSER"
+
+// candidates are what distributions call it.
+var candidates = []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable"}
+
+// Find returns the path of a Chromium. The error is one line with the way out.
+func Find() (string, error) {
+	if name := os.Getenv(Env); name != "" {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			return "", fmt.Errorf("browser: %s=%s: %w: correct or unset it", Env, name, err)
+		}
+		return path, nil
+	}
+	for _, name := range candidates {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", fmt.Errorf("browser: no Chromium in PATH: run make browser, or set %s", Env)
 }

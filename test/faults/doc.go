@@ -6,6 +6,6 @@
 // cell a guard looks at both parties all the time: two never hold the lease (S3), and what A was told is
 // compared with what the observer reads right then (S4).
 //
-// What strikes is a TCP proxy, which knows no protocol; other hands, on the record (deeds.go); the server,
+// What strikes is a TCP proxy, which knows no protocol; other hands, on the record (steps.go); the server,
 // which fails as a whole; or what a server of that kind may answer, which its tests add as rows.
 package faults

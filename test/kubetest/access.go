@@ -2,11 +2,25 @@ package kubetest
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
+	"encoding/pem"
+	"errors"
 	"fmt"
+	"math/big"
+	"net"
 	"net/http"
+	"os"
 	"slices"
 	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
 )
 
 const (
@@ -157,4 +171,106 @@ func poll(ctx context.Context, try func() error) error {
 		case <-time.After(pollEvery):
 		}
 	}
+}
+
+// identity is a certificate for one address that is its own authority, and its key.
+type identity struct {
+	certPEM []byte
+	keyPEM  []byte
+}
+
+// newIdentity makes that of the API server. ECDSA, because making RSA keys takes a good part of a second under
+// the race detector.
+func newIdentity(address string) (identity, error) {
+	const name = "kube-apiserver"
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return identity{}, fmt.Errorf("kubetest: key of %s: %w", name, err)
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(now.UnixNano()),
+		Subject:      pkix.Name{CommonName: name},
+		// An hour of slack: tests also run on machines whose clock is being set.
+		NotBefore:             now.Add(-time.Hour),
+		NotAfter:              now.Add(30 * 24 * time.Hour),
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+		IPAddresses:           []net.IP{net.ParseIP(address)},
+		DNSNames:              []string{"localhost"},
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return identity{}, fmt.Errorf("kubetest: certificate of %s: %w", name, err)
+	}
+	// Not PKCS #8: the API server reads its own public keys from such a file only in this form.
+	rawKey, err := x509.MarshalECPrivateKey(key)
+	if err != nil {
+		return identity{}, fmt.Errorf("kubetest: key of %s: %w", name, err)
+	}
+	return identity{
+		certPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}),
+		keyPEM:  pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: rawKey}),
+	}, nil
+}
+
+// clientTLS trusts one authority and nothing else.
+func clientTLS(authorityPEM []byte) (*tls.Config, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(authorityPEM) {
+		return nil, fmt.Errorf("kubetest: no certificate among the %d bytes of the authority", len(authorityPEM))
+	}
+	return &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}, nil
+}
+
+// access is what one kubeconfig file says.
+type access struct {
+	server    string
+	authority []byte
+	namespace string
+	token     string
+	tokenFile string // where the file says to read the token; empty: it stands in the file
+}
+
+// write puts a new file into dir and returns its path.
+func (a access) write(dir string) (string, error) {
+	const name = "kubetest"
+	c := api.NewConfig()
+	c.CurrentContext = name
+	c.Clusters[name] = &api.Cluster{Server: a.server, CertificateAuthorityData: a.authority}
+	c.Contexts[name] = &api.Context{Cluster: name, AuthInfo: name, Namespace: a.namespace}
+	c.AuthInfos[name] = &api.AuthInfo{Token: a.token}
+	if a.tokenFile != "" {
+		c.AuthInfos[name] = &api.AuthInfo{TokenFile: a.tokenFile}
+	}
+	raw, err := clientcmd.Write(*c)
+	if err != nil {
+		return "", fmt.Errorf("kubetest: kubeconfig: %w", err)
+	}
+	return writeNew(dir, "kubeconfig-*", raw)
+}
+
+// readAccess reads a file that write made.
+func readAccess(path string) (access, error) {
+	c, err := clientcmd.LoadFromFile(path)
+	if err != nil {
+		return access{}, fmt.Errorf("kubetest: kubeconfig: %w", err)
+	}
+	context := c.Contexts[c.CurrentContext]
+	cluster, user := c.Clusters[context.Cluster], c.AuthInfos[context.AuthInfo]
+	return access{cluster.Server, cluster.CertificateAuthorityData, context.Namespace, user.Token, user.TokenFile}, nil
+}
+
+func writeNew(dir, pattern string, content []byte) (string, error) {
+	file, err := os.CreateTemp(dir, pattern)
+	if err != nil {
+		return "", fmt.Errorf("kubetest: %w", err)
+	}
+	_, err = file.Write(content)
+	if err = errors.Join(err, file.Close()); err != nil {
+		return "", fmt.Errorf("kubetest: %s: %w", file.Name(), err)
+	}
+	return file.Name(), nil
 }

@@ -3,12 +3,16 @@ package postgres_test
 import (
 	"context"
 	"encoding/json"
+	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -274,4 +278,61 @@ func open(t *testing.T, name string, set map[string]string) (*postgres.Store, er
 		return nil, err
 	}
 	return opened.(*postgres.Store), nil
+}
+
+// The blocks of bash in docs/stores.md, one after another in an empty folder: from an empty database to a
+// cluster that a partition leaves one side of.
+func TestPage(t *testing.T) {
+	s, bin, folder := newServer(t), t.TempDir(), t.TempDir()
+	for module, program := range map[string]string{"../..": "./cmd/sbr", "../serfagent": "github.com/hashicorp/serf/cmd/serf"} {
+		out, err := exec.CommandContext(t.Context(), "go", "build", "-C", module, "-o", bin+"/", program).CombinedOutput()
+		require.NoError(t, err, string(out))
+	}
+	page, err := os.ReadFile("../../docs/stores.md")
+	require.NoError(t, err)
+	var script strings.Builder
+	for _, block := range regexp.MustCompile("(?ms)^```bash\n(.*?)^```$").FindAllStringSubmatch(string(page), -1) {
+		script.WriteString(block[1])
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	c := exec.CommandContext(ctx, "bash", "-euxo", "pipefail", "-c", script.String())
+	if os.Geteuid() == 0 { // else the processes of a failed run may outlive it
+		c = exec.CommandContext(ctx, "unshare", append([]string{"--fork", "--kill-child", "--pid", "--mount-proc"}, c.Args...)...)
+	}
+	c.Dir, c.WaitDelay = folder, time.Second
+	_, port, err := net.SplitHostPort(s.Address())
+	require.NoError(t, err)
+	c.Env = append(os.Environ(), "PATH="+strings.Join([]string{bin, s.Programs, os.Getenv("PATH")}, string(os.PathListSeparator)),
+		"PGHOST=127.0.0.1", "PGPORT="+port, "PGUSER=owner", "PGDATABASE=postgres", "SBR_POSTGRES_URL="+s.URL("sbr", "postgres"))
+	out, err := c.CombinedOutput()
+	if err != nil {
+		logs, _ := filepath.Glob(filepath.Join(folder, "*.log"))
+		for _, l := range logs {
+			text, _ := os.ReadFile(l)
+			t.Logf("%s:\n%s", filepath.Base(l), text)
+		}
+	}
+	require.NoError(t, err, string(out))
+	require.Contains(t, string(out), "2 of 3 counted members are reachable, a majority")
+}
+
+// TestScript runs the program over a server without a table. OWNER may do everything, MEMBER may log in once
+// it exists.
+func TestScript(t *testing.T) {
+	s := newServer(t)
+	bin := t.TempDir()
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-C", "../..", "-o", bin+"/", "./cmd/sbr").CombinedOutput()
+	require.NoError(t, err, string(out))
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", bin+string(os.PathListSeparator)+s.Programs+string(os.PathListSeparator)+env.Getenv("PATH"))
+			env.Setenv("OWNER", s.URL("owner", "postgres"))
+			env.Setenv("MEMBER", s.URL("sbr", "postgres"))
+			return os.WriteFile(filepath.Join(env.WorkDir, "url"), []byte(s.URL("sbr", "postgres")+"\n"), 0o600)
+		},
+	})
 }

@@ -2,6 +2,7 @@ package telemetry
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,21 +10,29 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/prometheus/otlptranslator"
+	"go.opentelemetry.io/contrib/exporters/autoexport"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
 	otelprom "go.opentelemetry.io/otel/exporters/prometheus"
 	"go.opentelemetry.io/otel/metric"
 	noopmetric "go.opentelemetry.io/otel/metric/noop"
 	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	"go.opentelemetry.io/otel/trace"
 	nooptrace "go.opentelemetry.io/otel/trace/noop"
+	"golang.org/x/time/rate"
 
 	"github.com/serf-sbr/serf-sbr/downing"
 )
@@ -126,3 +135,79 @@ const (
 	scrapeWithin = 10 * time.Second
 	scrapes      = 8
 )
+
+// The variables that this package reads itself; the SDK and its exporters read the others.
+const (
+	envDisabled        = "OTEL_SDK_DISABLED"
+	envTraces          = "OTEL_TRACES_EXPORTER"
+	envMetrics         = "OTEL_METRICS_EXPORTER"
+	envEndpoint        = "OTEL_EXPORTER_OTLP_ENDPOINT"
+	envTracesEndpoint  = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+	envMetricsEndpoint = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
+)
+
+// anySet reports whether one of the variables has a value.
+func anySet(names ...string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { return os.Getenv(name) != "" })
+}
+
+// spanExporter is where traces go; nil if nowhere.
+func spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
+	if !anySet(envTraces, envTracesEndpoint, envEndpoint) || os.Getenv(envTraces) == "none" {
+		return nil, nil
+	}
+	e, err := autoexport.NewSpanExporter(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("telemetry: traces (%s=%s): %w", envTraces, os.Getenv(envTraces), err)
+	}
+	return e, nil
+}
+
+// metricReader sends metrics; nil if nobody asked for that.
+func metricReader(ctx context.Context) (sdkmetric.Reader, error) {
+	name := os.Getenv(envMetrics)
+	if !anySet(envMetrics, envMetricsEndpoint, envEndpoint) || name == "none" || name == "prometheus" { // Handler does it
+		return nil, nil
+	}
+	r, err := autoexport.NewMetricReader(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("telemetry: metrics (%s=%s): %w", envMetrics, name, err)
+	}
+	return r, nil
+}
+
+// describe says what process this is. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES have the last word.
+func describe(ctx context.Context, system string) (*resource.Resource, error) {
+	attrs := []attribute.KeyValue{
+		semconv.ServiceName("sbr"), semconv.ServiceVersion(downing.Version()), semconv.ServiceInstanceID(rand.Text()),
+		attribute.String("sbr.system", system),
+	}
+	if host, err := os.Hostname(); err == nil {
+		attrs = append(attrs, semconv.HostName(host))
+	}
+	r, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attrs...), resource.WithFromEnv())
+	if err != nil {
+		return nil, fmt.Errorf("telemetry: OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	}
+	return r, nil
+}
+
+// lineEvery is how often a line is logged.
+const lineEvery = time.Minute
+
+// quiet makes OpenTelemetry log through log, and little: an unreachable collector must not fill the log of a
+// cluster in trouble. Messages of the SDK below errors are for its developers.
+func quiet(log *slog.Logger) {
+	say := seldom(log)
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { say(slog.LevelWarn, "sbr: telemetry was not sent", err.Error()) }))
+	otel.SetLogger(funcr.New(func(_, text string) { say(slog.LevelError, "sbr: telemetry: the SDK complains", text) },
+		funcr.Options{Verbosity: -1}))
+}
+
+// seldom returns what lets one line through in a while. It is safe for concurrent use.
+func seldom(log *slog.Logger) func(level slog.Level, message, problem string) {
+	sometimes := rate.Sometimes{Interval: lineEvery}
+	return func(level slog.Level, message, problem string) {
+		sometimes.Do(func() { log.Log(context.Background(), level, message, "error", problem) })
+	}
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/simulator/internal/walk"
 )
 
 const (
@@ -157,3 +158,26 @@ var ids = [MaxMembers]sbr.ID{"a", "b", "c", "d"}
 
 // Name is a member's.
 func Name(i int) sbr.ID { return ids[i] }
+
+// The words of a search, which models of singletons and shards share.
+
+// Kind is what can happen next.
+type Kind = walk.Kind
+
+// Move is something that can happen next.
+type Move = walk.Move
+
+// Model is what a Search searches.
+type Model[S any] = walk.Model[S]
+
+// Search is a search over the states of a Model.
+type Search[S any] = walk.Search[S]
+
+// Report is what a Search found.
+type Report = walk.Report
+
+// Counts are the sizes of a Search.
+type Counts = walk.Counts
+
+// Waits lets time pass.
+const Waits = walk.Waits

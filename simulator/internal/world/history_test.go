@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/sbr/reachability"
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
@@ -104,4 +105,112 @@ func TestHistory_IsBounded(t *testing.T) {
 	r.add(Change{Holder: r.name(2)})
 	require.Len(t, r.h.Changes, before+1)
 	require.True(t, w.History().Truncated)
+}
+
+// The hash covers when, who, what and about whom, whether or not the caller wants words.
+func TestHash_CoversWhoWhenAndWhat(t *testing.T) {
+	happen := map[string]func(w *World){
+		"nothing":           func(*World) {},
+		"n1 condemns n2":    func(w *World) { detects(w, 0, 1, true) },
+		"n1 condemns n3":    func(w *World) { detects(w, 0, 2, true) },
+		"n2 condemns n3":    func(w *World) { detects(w, 1, 2, true) },
+		"n1 sees n2 again":  func(w *World) { detects(w, 0, 1, false) },
+		"later":             func(w *World) { w.Run(2 * time.Second); detects(w, 0, 1, true) },
+		"n1 forgets n2":     func(w *World) { w.note(w.procs[0], "forgets", "%s", w.procs[1]) },
+		"n1 forgets n3":     func(w *World) { w.note(w.procs[0], "forgets", "%s", w.procs[2]) },
+		"n1 goes down":      func(w *World) { w.note(w.procs[0], "down", "%s", "because of this") },
+		"n1 goes down, too": func(w *World) { w.note(w.procs[0], "down", "%s", "because of that") },
+		"the world has it":  func(w *World) { w.note(nil, "down", "%s", "because of this") },
+		"attempt 1":         func(w *World) { w.note(w.procs[0], "reads", "attempt %d", uint64(1)) },
+		"attempt 2":         func(w *World) { w.note(w.procs[0], "reads", "attempt %d", uint64(2)) },
+		"one argument":      func(w *World) { w.note(nil, "x", "%s", "a") },
+		"another one":       func(w *World) { w.note(nil, "x", "%s", "b") },
+		"a number":          func(w *World) { w.note(nil, "x", "%d", 7) },
+		"a time":            func(w *World) { w.note(nil, "x", "%v", 8*time.Second) },
+		"names":             func(w *World) { w.note(nil, "x", "%v", names{"a", "b"}) },
+		"other names":       func(w *World) { w.note(nil, "x", "%v", names{"a", "c"}) },
+		"a fault":           func(w *World) { w.note(nil, "x", "%v", StoreFault{Access: Silent}) },
+		"another fault":     func(w *World) { w.note(nil, "x", "%v", StoreFault{Access: Refused}) },
+		"a partition": func(w *World) {
+			w.net.group[1] = 1
+			w.notePartition()
+		},
+		"another partition": func(w *World) {
+			w.net.group[2] = 1
+			w.notePartition()
+		},
+	}
+	hashes := make(map[string]string)
+	for name, f := range happen {
+		w := healthy(t, func(o *Options) { o.Trace = false })
+		w.Run(time.Second)
+		f(w)
+		words := healthy(t, nil)
+		words.Run(time.Second)
+		f(words)
+		require.Equal(t, w.Hash(), words.Hash(), name)
+		require.Empty(t, hashes[w.Hash()], "%s is the same as %s", name, hashes[w.Hash()])
+		hashes[w.Hash()] = name
+	}
+}
+
+func TestNames_AFewOfMany(t *testing.T) {
+	require.Equal(t, "[a b]", names{"a", "b"}.String())
+	many := make(names, 100)
+	for i := range many {
+		many[i] = sbr.ID("x")
+	}
+	require.Regexp(t, `^\[x( x){49}\] … 100 in all$`, many.String())
+}
+
+func TestAddress_InTheOrderOfTheNodes(t *testing.T) {
+	require.Equal(t, "10.0.0.9:7946", address(9))
+	require.Equal(t, "10.0.1.10:7946", address(10))
+	require.Equal(t, "10.0.2.100:7946", address(100))
+	for n := 1; n < 10_000; n++ {
+		a, b := sbr.Member{Addr: address(n)}, sbr.Member{Addr: address(n + 1)}
+		require.Negative(t, sbr.CompareMembers(&a, &b), "%s and %s", a.Addr, b.Addr)
+	}
+}
+
+func healthy(t *testing.T, change func(o *Options)) *World {
+	t.Helper()
+	o := DefaultOptions()
+	o.Strategy = strategies.LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second}
+	o.Trace = true
+	if change != nil {
+		change(&o)
+	}
+	w, err := New(o)
+	require.NoError(t, err)
+	return w
+}
+
+// A world is settled while it is whole, unsettled from the cut on, and settled again once one side is gone.
+func TestSettled_FollowsTheTruth(t *testing.T) {
+	w := healthy(t, nil)
+	w.Run(20 * time.Second)
+	require.True(t, w.Settled())
+	require.Zero(t, w.Stirred())
+	w.Partition([]int{0, 1, 2}, []int{3, 4})
+	require.False(t, w.Settled(), "before anybody has noticed")
+	w.Run(30 * time.Second)
+	require.False(t, w.Settled(), "before anybody has decided")
+	w.Run(3 * time.Minute)
+	require.True(t, w.Settled())
+	require.Equal(t, []string{"n4", "n5"}, w.Down())
+	require.Greater(t, w.Stirred(), 40*time.Second)
+	require.Less(t, w.Stirred(), time.Minute)
+}
+
+// What a clock shows does not jump when its rate changes, and the next deadline moves with the rate.
+func TestSetClock_ChangesTheRateOfARunningProcess(t *testing.T) {
+	w := healthy(t, nil)
+	w.Run(10 * time.Second)
+	p := w.Nodes()[0].proc
+	w.Nodes()[0].SetClock(0.5)
+	require.Equal(t, 10*time.Second, p.clock())
+	w.Run(20 * time.Second)
+	require.Equal(t, 15*time.Second, p.clock())
+	require.Equal(t, 30*time.Second, p.wall(20*time.Second))
 }
