@@ -264,8 +264,8 @@ func (r *Resolver) attemptUnknown(why string) {
 	if news {
 		r.explain(TopicLease, "the outcome of the lease request is unknown: %s", why)
 	}
-	if rc.target != "" {
-		return // the operator asked this member
+	if rc.target != "" || r.suspects == 0 {
+		return // the operator asked this member, or the race ends: a verdict has come
 	}
 	// Those asked before are asked again: the request may have been lost, and a second one does no harm.
 	others := r.reachable()
@@ -311,7 +311,8 @@ func (r *Resolver) giveUp() {
 	r.act(d)
 }
 
-// onAsked races in the place of a member of this side that cannot reach the store.
+// onAsked races in the place of a member of this side that cannot reach the store. A member to which nobody is
+// unreachable has nothing to race for: it tells the verdict that it knows, which the sender may have missed.
 func (r *Resolver) onAsked(e Asked) {
 	m := r.get(e.From)
 	if m == nil || !r.hears(m) || m.Status == Down {
@@ -322,6 +323,9 @@ func (r *Resolver) onAsked(e Asked) {
 	if e.Contact {
 		r.othersHaveContact()
 		return
+	}
+	if r.suspects == 0 && r.question == nil && r.verdict.Token > 0 {
+		r.tell([]ID{e.From})
 	}
 	if !r.mayDecide() || r.ownRace() || !NeedsLease(r.strategy) {
 		return

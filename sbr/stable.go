@@ -290,28 +290,16 @@ func (r *Resolver) act(d Decision) {
 	r.endRequest(overtaken)
 	r.explainDecision(d)
 	self := false
-	targets, joined, suspects := r.reachable(), r.joinedLate(d.Down), r.undecided()
+	targets, suspects := r.reachable(), r.undecided()
 	for _, id := range d.Down {
 		self = self || id == r.self
 		r.keepOut(id)
 	}
 	r.order(targets, Order{Kind: d.Final, Down: d.Down, Reason: d.Reason, Suspects: suspects})
-	r.order(joined, Order{Kind: DownUnreachable, Down: joined, Reason: d.Reason + "; it joined during the partition"})
 	r.race, r.changes, r.lastChange = nil, 0, r.now
 	if self {
 		r.goDown(d.Final.String() + ": " + d.Reason)
 	}
-}
-
-// joinedLate lists the reachable members among down that joined during the partition. They never knew the
-// other side, so to them no member is unreachable, and they ignore an order that downs this side.
-func (r *Resolver) joinedLate(down []ID) (ids []ID) {
-	for _, id := range down {
-		if m := r.get(id); m != nil && m.Status == Joining && !m.Unreachable && id != r.self {
-			ids = append(ids, id)
-		}
-	}
-	return ids
 }
 
 // keepOut marks an incarnation as downed by an order.

@@ -94,6 +94,8 @@ func TestRandom_SeedsThatFailedOnce(t *testing.T) {
 		804302:  "the same",
 		5087331: "a run was refused by the fence for one that its member had not heard of when it started, but has since",
 		6102947: "a coordinator began within the same four seconds as one that it had not heard of, and took its term much later",
+		9034252: "members that had read the verdict were asked for help, told nobody, and went down by an order",
+		9101836: "all managers were closed and opened again within the four seconds of one term",
 		6134522: "a run went on where it was, and a newcomer that had not heard of its member had ordered another",
 		5197235: "a race in unrest outlived the heal of its partition, and the next one was counted from there",
 	} {

@@ -14,8 +14,7 @@ import (
 // Not held to it are members of a side that went down for a reason of its own: a view that was never stable,
 // or members that reach each other only in part, both of which down everybody (down-all-when-unstable,
 // down-all-when-indirectly-connected); nor members that joined during the partition, which decide nothing and
-// go with their side (a side may take a member for such a newcomer when the member itself does not); nor
-// members whose own attempt had no answer in time while a non-member wrote the record: each write over what
+// go with their side; nor members whose own attempt had no answer in time while a non-member wrote the record: each write over what
 // was read before fails then, so they reached the store in vain.
 type oneSideLives struct {
 	excused map[sbr.ID]bool
@@ -33,7 +32,7 @@ func (c *oneSideLives) foreign(w *World) uint64 { return w.store.writes - c.own 
 func (c *oneSideLives) took(w *World, p *process, e sbr.Event) {
 	switch e := e.(type) {
 	case sbr.Ordered:
-		if e.Order.Kind == sbr.DownAll || e.Order.Kind == sbr.DownUnreachable && (p.watch.late || c.excused[e.From]) {
+		if e.Order.Kind == sbr.DownAll {
 			c.mark(p)
 		}
 	case sbr.LeaseAnswer:

@@ -31,6 +31,7 @@ type driver struct {
 	alarm
 	of    driven
 	topic int // of its questions: the number of the slot, or after the slots that of the shards
+	began time.Duration
 	rules *core.Rules
 	first runner
 	// second is the machine of a coordinator; nil: none runs here.
@@ -69,7 +70,7 @@ type driven interface {
 
 // init begins to drive a machine that runs slots, unless it is stopped already.
 func (t *driver) init(p *process, of driven, topic int, rules *core.Rules, m runner, slots ...*slot) {
-	t.alarm, t.of, t.topic, t.rules, t.first = alarm{p: p, of: t}, of, topic, rules, m
+	t.alarm, t.of, t.topic, t.began, t.rules, t.first = alarm{p: p, of: t}, of, topic, p.w.now, rules, m
 	t.questions, t.executors = make(map[uint64]*question), make([]executor, len(slots))
 	for i, s := range slots {
 		t.executors[i].init(t, s, i)

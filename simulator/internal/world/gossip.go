@@ -150,7 +150,7 @@ func (p *process) piggyback(to *process, arrives bool) {
 		return
 	}
 	w := p.w
-	limit := w.serf.RetransmitMult * int(math.Ceil(math.Log10(float64(len(p.order)+1))))
+	limit := p.transmits()
 	b := w.newPacket()
 	var room int
 	b.news, room = p.broadcasts.take(w, b.news, packetSize, limit)
@@ -221,4 +221,9 @@ func (p *process) hear(n *news) {
 			p.spread(*n)
 		}
 	}
+}
+
+// transmits is how often a member sends what it has to spread (memberlist util.go, retransmitLimit).
+func (p *process) transmits() int {
+	return p.w.serf.RetransmitMult * int(math.Ceil(math.Log10(float64(len(p.order)+1))))
 }

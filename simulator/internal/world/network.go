@@ -248,12 +248,21 @@ func (w *World) send(from, to *process, f func()) {
 	}))
 }
 
-// post is send with an action that looks itself whether the message gets there.
+// post is send with an action that looks itself whether the message gets there. A message that is lost comes an
+// interval of gossip later, or another one: its sender and all that have it send it again.
 func (w *World) post(from, to *process, a action) {
-	o := w.net.quality(from.node.index, to.node.index)
-	if w.carries(from, to) && !w.chance(o.Loss) {
-		w.enact(w.now+w.between(o.Latency, o.Jitter), to, a)
+	if !w.carries(from, to) {
+		return
 	}
+	o := w.net.quality(from.node.index, to.node.index)
+	d := w.between(o.Latency, o.Jitter)
+	for again := from.transmits(); w.chance(o.Loss); again-- {
+		if again == 0 {
+			return
+		}
+		d += w.serf.GossipInterval
+	}
+	w.enact(w.now+d, to, a)
 }
 
 func (w *World) carries(from, to *process) bool {

@@ -170,13 +170,15 @@ func (r *run) unheardOf(o *run) bool {
 	return false
 }
 
-// unremembered reports whether two runs of a shard come of one term, and nobody is left that was there when
-// the older one started. The term then begins with the wall clock, and with the bits that shards leave for
-// it, two coordinators of which the later one starts within four seconds may have the same.
+// unremembered reports whether two runs of a shard come of one term, and no manager is left that was open when
+// the older one started. The term then begins with the wall clock, and with the bits that shards leave for it,
+// two coordinators of which the later one starts within four seconds may have the same.
 func (r *run) unremembered(o *run) bool {
-	w := r.executor.p.w
-	return message.TermOf(r.token) == message.TermOf(o.token) &&
-		!slices.ContainsFunc(w.up(), func(p *process) bool { return p.began <= o.startedAt })
+	s, w := r.executor.slot.shardOf, r.executor.p.w
+	return message.TermOf(r.token) == message.TermOf(o.token) && !slices.ContainsFunc(w.up(), func(p *process) bool {
+		t := p.driver(s.coordSlot.index)
+		return t != nil && t.began <= o.startedAt
+	})
 }
 
 // behind are the members that a run without a lease comes of: its own, and the coordinators under its term.
