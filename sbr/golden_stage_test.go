@@ -119,7 +119,11 @@ func effectLine(e sbr.Effect) string {
 	case sbr.TellVerdict:
 		return fmt.Sprintf("tell %v verdict %d: survivors=%v down=%v", e.Targets, e.Verdict.Token, e.Verdict.Survivors, e.Verdict.Down)
 	case sbr.TellOrder:
-		return fmt.Sprintf("order %v %s: down=%v", e.Targets, e.Order.Kind, e.Order.Down)
+		text := fmt.Sprintf("order %v %s: down=%v", e.Targets, e.Order.Kind, e.Order.Down)
+		if len(e.Order.Suspects) > 0 {
+			text += fmt.Sprintf(" suspects=%v", e.Order.Suspects)
+		}
+		return text
 	case sbr.AskToRace:
 		if e.Contact {
 			return fmt.Sprintf("tell %v that this member has contact", e.Targets)
