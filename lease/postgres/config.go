@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -46,7 +49,29 @@ func Config(url string, timeout time.Duration) (*pgxpool.Config, error) {
 		conn.RuntimeParams["application_name"] = "serf-sbr"
 	}
 	conn.ConnectTimeout, conn.OnNotice = timeout, heed
+	c.BeforeConnect = cancelNothing
 	return c, nil
+}
+
+var errNotCancelled = errors.New("postgres: a statement is not cancelled: it may wait for a standby")
+
+// cancelNothing keeps pgx from cancelling the statement of a connection that it gives up. A commit that waits for
+// a synchronous standby would be shown to readers then, although a failover may still lose it: a member would act
+// on a verdict that nobody has later. Left alone the server shows the commit once the standby has it. A
+// cancellation is a second dial.
+func cancelNothing(_ context.Context, conn *pgx.ConnConfig) error {
+	dial, connected := conn.DialFunc, new(atomic.Bool)
+	conn.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if connected.Load() {
+			return nil, errNotCancelled
+		}
+		return dial(ctx, network, addr)
+	}
+	conn.AfterConnect = func(context.Context, *pgconn.PgConn) error {
+		connected.Store(true)
+		return nil
+	}
+	return nil
 }
 
 // section is what a configuration file may say of this implementation.

@@ -17,7 +17,8 @@
 //   - ErrConflict and ErrRefused mean certainly not written. Conflicts are a row that has moved on, and the
 //     codes 40001 and 40P01. Refused are: no right, no such table, a wrong password, a server that is
 //     read-only, a value that does not fit, and a row that is no record. A lost connection is unknown, and so
-//     is a write to which the server adds a warning: a standby has perhaps not got it.
+//     is a write to which the server adds a warning: a standby has perhaps not got it. A write that is given
+//     up is not cancelled: until a synchronous standby has it, nobody reads it.
 //   - All watches over one pool share one connection, which listens. A notification is a hint; what is read
 //     is the truth. The stores of Factory for one server share a pool of two connections, so that a process
 //     has at most three.

@@ -101,6 +101,42 @@ func TestWrite_WithoutTheStandbyIsUnknown(t *testing.T) {
 	require.NotErrorIs(t, err, lease.ErrConflict)
 }
 
+// Nobody sees a write that its client has given up before the standby has it: a failover may still lose it, and a
+// member that has read a verdict acts on it.
+func TestWrite_GivenUpIsNotSeenBeforeTheStandbyHasIt(t *testing.T) {
+	s := newServer(t)
+	database := s.database(t)
+	other, pool := s.store(t, database), s.pool(t, database)
+	store, err := postgres.New(pool, "", "payments-sbr")
+	require.NoError(t, err)
+	first, err := store.Write(t.Context(), lease.Record{Holder: "a", Token: 1}, "")
+	require.NoError(t, err)
+	s.set(t, "synchronous_standby_names", "absent")
+	ctx, giveUp := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		_, err := store.Write(ctx, lease.Record{Holder: "b", Token: 2}, first)
+		done <- err
+	}()
+	s.until(t, database, "SELECT count(*) = 1 FROM pg_stat_activity WHERE wait_event = 'SyncRep'")
+	giveUp()
+	err = <-done
+	require.Error(t, err)
+	require.NotErrorIs(t, err, lease.ErrRefused)
+	require.Eventually(t, func() bool { return pool.Stat().TotalConns() == 0 }, 30*time.Second, 5*time.Millisecond,
+		"the connection is not closed")
+	for range 100 { // a cancellation would have an effect a moment after it was sent
+		got, err := other.Read(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, first, got.Version, "a write that may be lost was seen")
+	}
+	s.set(t, "synchronous_standby_names", "")
+	require.Eventually(t, func() bool {
+		got, err := other.Read(t.Context())
+		return err == nil && got.Record.Holder == "b"
+	}, 30*time.Second, 5*time.Millisecond, "it was written")
+}
+
 // Another transaction was faster: under the stricter levels of isolation the server says so by an error.
 func TestWrite_SerializationFailureIsAConflict(t *testing.T) {
 	s := newServer(t)
