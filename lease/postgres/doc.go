@@ -27,6 +27,9 @@
 //
 //   - With fsync, full_page_writes or synchronous_commit off, a crash of the server loses writes that it
 //     acknowledged. With no synchronous standby, a failover does. Store.Risks says what applies.
+//   - Where the server ends the wait for a standby (pg_cancel_backend, a time-out of the role), readers see a
+//     write that a failover may lose. A write that is given up keeps its connection of the server until the
+//     standby has it.
 //   - A database that is restored from an older backup has forgotten grants and verdicts. The members tell it
 //     again: see lease.Restore.
 //   - A watch through a pooler that shares connections between transactions receives nothing: lease.Follow

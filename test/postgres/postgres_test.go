@@ -137,6 +137,21 @@ func TestWrite_GivenUpIsNotSeenBeforeTheStandbyHasIt(t *testing.T) {
 	}, 30*time.Second, 5*time.Millisecond, "it was written")
 }
 
+// A limit of the server is a cancellation, too.
+func TestRisks_ATimeOutEndsTheWaitForTheStandby(t *testing.T) {
+	s := newServer(t)
+	database := s.database(t)
+	s.set(t, "synchronous_standby_names", "absent")
+	const risk = "ends the wait for a standby"
+	risks, err := s.store(t, database).Risks(t.Context())
+	require.NoError(t, err)
+	require.NotContains(t, strings.Join(risks, "\n"), risk)
+	s.sql(t, "postgres", "SET synchronous_commit = off; ALTER ROLE sbr SET statement_timeout = '1min'")
+	risks, err = s.store(t, database).Risks(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(risks, "\n"), risk)
+}
+
 // Another transaction was faster: under the stricter levels of isolation the server says so by an error.
 func TestWrite_SerializationFailureIsAConflict(t *testing.T) {
 	s := newServer(t)

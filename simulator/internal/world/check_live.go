@@ -14,8 +14,8 @@ import (
 // Not held to it are members of a side that went down for a reason of its own: a view that was never stable,
 // or members that reach each other only in part, both of which down everybody (down-all-when-unstable,
 // down-all-when-indirectly-connected); nor members that joined during the partition, which decide nothing and
-// go with their side; nor members whose own attempt had no answer in time while a non-member wrote the record: each write over what
-// was read before fails then, so they reached the store in vain.
+// go with their side; nor members whose own attempt had no answer in time while a non-member wrote the
+// record: each write over what was read before fails then, so they reached the store in vain.
 type oneSideLives struct {
 	excused map[sbr.ID]bool
 	// own is how many of the writes to the record were made by members.

@@ -31,7 +31,7 @@ type driver struct {
 	alarm
 	of    driven
 	topic int // of its questions: the number of the slot, or after the slots that of the shards
-	began time.Duration
+	began time.Duration // when it was opened
 	rules *core.Rules
 	first runner
 	// second is the machine of a coordinator; nil: none runs here.
