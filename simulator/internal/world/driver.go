@@ -30,7 +30,7 @@ type runner interface {
 type driver struct {
 	alarm
 	of    driven
-	topic int // of its questions: the number of the slot, or after the slots that of the shards
+	topic int           // of its questions: the number of the slot, or after the slots that of the shards
 	began time.Duration // when it was opened
 	rules *core.Rules
 	first runner
