@@ -79,7 +79,7 @@ func (c *checker) expect(e *Expect) {
 	if d := e.ResolvedWithin; d != nil {
 		c.span("expect.resolved-within", *d, false)
 		if _, ok := c.s.Disturbed(); !ok {
-			c.Add("expect.resolved-within", "has nothing to count from: no step cuts, crashes, pauses or downs anything")
+			c.Add("expect.resolved-within", "has nothing to count from: no step cuts, crashes, restarts, pauses or downs anything, or worsens a link")
 		}
 	}
 	c.decisions(e.Decisions)

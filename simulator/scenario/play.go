@@ -242,22 +242,26 @@ func (s *Scenario) Over() (t time.Duration) {
 	return t
 }
 
-// Disturbed is the time of the last step that cut something; without one, of the last that crashed, paused or
-// downed a member. ResolvedWithin counts from it; ok is false if there is no such step. Of a scenario with
-// ranges it needs what a run has Drawn.
+// Disturbed is the time of the last step that cut something; without one, of the last that crashed, restarted,
+// paused or downed a member; without one of these too, of the last that made a link lossy or slow.
+// ResolvedWithin counts from it; ok is false if there is no such step. Of a scenario with ranges it needs what
+// a run has Drawn.
 func (s *Scenario) Disturbed() (at time.Duration, ok bool) {
-	last := func(does func(st *Step) bool) {
+	for _, does := range []func(st *Step) bool{
+		func(st *Step) bool {
+			return st.Partition != nil || st.Cut != nil || st.CutOneWay != nil || st.cutsLink()
+		},
+		func(st *Step) bool { return st.Crash != nil || st.Restart != nil || st.Pause != nil || st.Down != nil },
+		func(st *Step) bool { return (st.Link != nil || st.LinkOneWay != nil) && !st.healsLink() },
+	} {
 		for i := range s.Steps {
 			if st := &s.Steps[i]; st.At != nil && does(st) && (!ok || st.At.From > at) {
 				at, ok = st.At.From, true
 			}
 		}
-	}
-	last(func(st *Step) bool {
-		return st.Partition != nil || st.Cut != nil || st.CutOneWay != nil || st.cutsLink()
-	})
-	if !ok {
-		last(func(st *Step) bool { return st.Crash != nil || st.Restart != nil || st.Pause != nil || st.Down != nil })
+		if ok {
+			break
+		}
 	}
 	return at, ok
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -68,6 +69,28 @@ func TestRun_SaysWhatIsNotMet(t *testing.T) {
 			require.False(t, r.Passed)
 			require.Len(t, r.Failures, 1)
 			require.Contains(t, r.Failures[0], tc.want)
+		})
+	}
+}
+
+// What only worsens a link disturbs too, if nothing worse does.
+func TestDisturbed_CountsFromTheWorstKindOfStep(t *testing.T) {
+	for _, tc := range []struct {
+		name, steps string
+		want        time.Duration
+		ok          bool
+	}{
+		{"nothing", "[]", 0, false},
+		{"a healed link", "[{at: 1s, link: [n1, n2], loss: 0, latency: 0s}]", 0, false},
+		{"a lossy link", "[{at: 1s, link: [n1, n2], loss: 0.4}, {at: 9s, link: [n1, n2], loss: 0, latency: 0s}]", time.Second, true},
+		{"a slow way", "[{at: 2s, link-one-way: [n1, n2], latency: 3s}]", 2 * time.Second, true},
+		{"a crash", "[{at: 3s, crash: n5}, {at: 4s, link: [n1, n2], loss: 0.4}]", 3 * time.Second, true},
+		{"a cut", "[{at: 5s, link: [n1, n2], loss: 1}, {at: 6s, crash: n5}]", 5 * time.Second, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			at, ok := parse(t, "run-for: 20s\nsteps: "+tc.steps).Disturbed()
+			require.Equal(t, tc.ok, ok)
+			require.Equal(t, tc.want, at)
 		})
 	}
 }

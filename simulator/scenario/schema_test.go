@@ -101,7 +101,7 @@ var scenarioTexts = map[string]string{
 	"expect.survivor-count":   "How many survive.",
 	"expect.down":             "Exactly the nodes that were downed. Who crashed or left is not among them.",
 	"expect.lease-holder":     "Who holds the lease, or none.",
-	"expect.resolved-within":  "Limit of the time from the last step that cut something (without one: that crashed, restarted or paused somebody) until all was settled.",
+	"expect.resolved-within":  "Limit of the time from the last step that cut something (without one: that crashed, restarted, paused or downed a member; else that worsened a link) until all was settled.",
 	"expect.singletons":       "Where each of these singletons runs at the end, or none.",
 	"expect.shards":           "The nodes on which all shards of these types run at the end; each runs some.",
 	"expect.decisions":        "The last decision of each of these nodes; none: it made none.",
