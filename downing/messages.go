@@ -351,5 +351,5 @@ func oneLine(err error) string {
 	if err == nil {
 		return ""
 	}
-	return strings.ReplaceAll(err.Error(), "\n", "; ")
+	return strings.NewReplacer("\n\t", " ", "\n", "; ").Replace(err.Error()) // drivers indent what goes on
 }

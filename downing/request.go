@@ -73,7 +73,7 @@ func (e *engine) request(ctx context.Context, name, reason string, answer chan<-
 		why = "the Serf agent does not answer"
 	}
 	if why != "" {
-		e.log.Warn("sbr: refused an operator's request to down a member", "member", name, "why", why)
+		e.log.Warn("sbr: refused an operator's request to down a member", "subject", name, "why", why)
 		answer <- refused(why)
 		return
 	}
@@ -99,7 +99,8 @@ func (e *engine) requested(name string) (id sbr.ID, why string) {
 // answerOperator says what became of a request. Loop only.
 func (e *engine) answerOperator(a sbr.AnswerDownRequest) {
 	name := NameOf(a.ID)
-	e.log.Warn("sbr: an operator asked to down a member", "member", name, "outcome", a.Outcome, "why", a.Text)
+	e.log.Warn("sbr: an operator asked to down a member", "member", e.self.Name, "incarnation", e.self.ID,
+		"subject", name, "outcome", a.Outcome, "why", a.Text)
 	answer := e.operator
 	if answer == nil {
 		return

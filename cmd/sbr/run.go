@@ -51,7 +51,7 @@ interval. --hold-for keeps the lease for those that come a bit later.
 All who share a lease need the same --heartbeat-timeout. It must not be the lease that decides partitions: that one is the resolver's.
 
 Exit statuses: that of CMD, 128+n if signal n ended it, 0 for --once elsewhere, 1 the lease is refused, CMD does not start, or with --once was stopped before its end,
-2 bad usage.`
+2 bad usage, or CMD is no program.`
 
 // runFlags are the flags of `sbr run`.
 type runFlags struct {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"sync"
@@ -32,7 +33,7 @@ A run fails when an expectation of the file is not met, or when one of the promi
 tabulates what they cost; as-written is the file as it is. Expectations are not looked at then.
 
 --import takes logs of sbr agent instead, text or JSON, of as many members as there are, and writes the scenario file that they tell of: cuts
-and heals, pauses, ends and restarts, and when the lease's store did not answer. The clocks of the hosts should agree within a second. Which
+and heals, pauses, ends, restarts and sbr down, and when the lease's store did not answer. The clocks of the hosts should agree within a second. Which
 lines became of no step is said on the error stream. Take the lines of one incident; put your settings into the file, or --compare them.
 
 Exit statuses: 0 all passed, or compared; 1 a run failed; 2 bad input.`
@@ -104,6 +105,7 @@ func simulate(s streams, paths []string, seeds seedRange, output string, o simul
 		outs = append(outs, page)
 	}
 	var failed uint64
+	var first *played // of those that failed
 	run := func(s *scenario.Prepared, seed uint64) scenario.Result {
 		switch {
 		case output == formatJSON:
@@ -116,7 +118,7 @@ func simulate(s streams, paths []string, seeds seedRange, output string, o simul
 	}
 	play(files, seeds, run, func(r *played) bool {
 		if !r.Passed {
-			failed++
+			failed, first = failed+1, cmp.Or(first, r)
 		}
 		show.done(!r.Passed)
 		for _, to := range outs {
@@ -134,6 +136,9 @@ func simulate(s streams, paths []string, seeds seedRange, output string, o simul
 		if err := to.end(summary{files: len(files), runs: total, failed: failed, seeds: seeds}); err != nil {
 			return err
 		}
+	}
+	if failed > 0 && output == formatJSON { // the others have it in their output
+		return fmt.Errorf("%d of %s failed, the first that did: %s", failed, count(total, "run"), first.replay())
 	}
 	if failed > 0 {
 		return fmt.Errorf("%d of %s failed", failed, count(total, "run"))

@@ -16,6 +16,7 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/simulator/scenario"
 )
 
 // importLogs writes the scenario file of what the logs of agents tell, and says what of them it is made of.
@@ -63,6 +64,7 @@ type incident struct {
 	members  map[string]*logged // also members of which only others speak
 	strategy string
 	told     []told         // what was decided
+	downs    []timedStep    // by operators
 	unused   map[string]int // lines, by what they are
 }
 
@@ -201,6 +203,10 @@ func (in *incident) take(l logLine) error {
 		}
 		if l.keys["exit-status"] != "" {
 			st.ended, st.status = l.at, l.keys["exit-status"]
+		}
+		if subject := l.keys["subject"]; subject != "" && l.keys["outcome"] == sbr.Granted.String() {
+			in.member(subject)
+			in.downs = append(in.downs, timedStep{l.at, scenario.Step{Down: &subject, By: &name}})
 		}
 	case downing.OccurredUnreachable, downing.OccurredReachable:
 		subject := l.keys["subject"]

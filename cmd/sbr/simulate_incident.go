@@ -32,9 +32,9 @@ type timedStep struct {
 func (in *incident) file() ([]byte, error) {
 	in.silentEnds()
 	// Of what is at one time the network comes first: a restart shows that it is whole.
-	steps := slices.Concat(in.network(), in.processes(), in.stores())
+	steps := slices.Concat(in.network(), in.processes(), in.stores(), in.downs)
 	if len(steps) == 0 {
-		return nil, errors.New("nothing happened in these logs: no member was cut off, paused, ended or started again, and the store answered")
+		return nil, errors.New("nothing happened in these logs: no member was cut off, paused, ended, downed or started again, and the store answered")
 	}
 	slices.SortStableFunc(steps, func(a, b timedStep) int { return a.at.Compare(b.at) })
 	zero := steps[0].at.Add(-leadIn)

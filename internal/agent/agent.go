@@ -225,7 +225,7 @@ func (a *agent) until(ctx context.Context, f func() error) error {
 		}
 		return nil, err
 	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) {
-		reason := strings.ReplaceAll(err.Error(), "\n", "; ")
+		reason := strings.NewReplacer("\n\t", " ", "\n", "; ").Replace(err.Error())
 		if reason != said {
 			a.log.Error("sbr: the agent waits and does not start: "+reason, "tries-again-within", startMost)
 			said = reason
@@ -250,8 +250,12 @@ func (a *agent) start(ctx context.Context) error {
 		return err
 	}
 	a.phase.Store(nil)
-	a.log.Info("sbr: this member is protected", "system", a.file.System, "member", a.provider.Status().Member, "incarnation", a.provider.Status().Incarnation,
-		"strategy", a.file.SplitBrainResolver.ActiveStrategy, "lease", a.provider.Status().Lease.Kind+":"+a.provider.Status().Lease.Name)
+	is, held := a.provider.Status(), "none"
+	if is.Lease.Kind != "" {
+		held = is.Lease.Kind + ":" + is.Lease.Name
+	}
+	a.log.Info("sbr: this member is protected", "system", a.file.System, "member", is.Member,
+		"incarnation", is.Incarnation, "strategy", a.file.SplitBrainResolver.ActiveStrategy, "lease", held)
 	return nil
 }
 

@@ -64,7 +64,7 @@ type Step struct {
 	CutOneWay *[]string `yaml:"cut-one-way"`
 	// Link sets the Loss and the Latency of what goes between two nodes or zones, both ways; LinkOneWay of
 	// what the first sends to the second. All of it lost cuts the link; nothing lost and a latency of 0 s
-	// heals it. What lies between is not played.
+	// heals it.
 	Link       *[]string      `yaml:"link"`
 	LinkOneWay *[]string      `yaml:"link-one-way"`
 	Loss       *float64       `yaml:"loss"`

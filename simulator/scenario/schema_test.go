@@ -71,7 +71,7 @@ var scenarioTexts = map[string]string{
 	"steps.link":                "Sets loss and latency of what goes between two nodes or zones, both ways: loss 1 cuts, loss 0 with latency 0s heals.",
 	"steps.link-one-way":        "[from, to]: sets loss and latency of what the first sends to the second.",
 	"steps.loss":                "The share of packets that vanish on this link, from 0 to 1.",
-	"steps.latency":             "How much longer packets take on this link: 0s; more is not played yet.",
+	"steps.latency":             "How much longer packets take on this link, from 0s.",
 	"steps.crash":               "Stops a node at once.",
 	"steps.restart":             "Starts a node anew, with its state folder; if it still runs it crashes first.",
 	"steps.as":                  "Another name under which a node that restarts comes back.",
