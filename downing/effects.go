@@ -100,12 +100,14 @@ func (e *engine) spawn(group *sync.WaitGroup, f func()) {
 	})
 }
 
-// down downs this member: the fact first, then the application, then the others, then Serf. Loop only.
+// down downs this member: the fact first, then its log and its observers, beside which the application, the
+// others and Serf get to know. A log that takes nothing keeps no member up. Loop only.
 func (e *engine) down(reason string) {
 	e.ended = true
-	defer e.fall(reason) // whatever a hook or a logger does in between
-	o := because(OccurredDown, "down", reason)
-	e.safely(func() { e.note(&o) })
+	o, repeated := because(OccurredDown, "down", reason), false
+	e.safely(func() { repeated = e.count(&o) })
+	e.fall(reason)
+	e.safely(func() { e.write(&o, repeated) })
 	e.safely(e.publish)
 	e.safely(func() { e.emit(o) })
 }

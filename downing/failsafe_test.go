@@ -3,6 +3,8 @@ package downing_test
 import (
 	"context"
 	"errors"
+	"io"
+	"log/slog"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -63,6 +65,52 @@ func TestWatchdog_LoopIsStuck(t *testing.T) {
 		requireDown()
 		end()
 	})
+}
+
+// blockedLog is a log that nobody reads any more, from the first line with a topic on: a pipe that is full.
+type blockedLog struct {
+	slog.Handler
+	from    string
+	blocks  *atomic.Bool
+	release <-chan struct{}
+}
+
+func (h blockedLog) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "topic" && a.Value.String() == h.from {
+			h.blocks.Store(true)
+		}
+		return true
+	})
+	if h.blocks.Load() {
+		<-h.release
+	}
+	return nil
+}
+
+func (h blockedLog) WithAttrs([]slog.Attr) slog.Handler { return h }
+
+// F1: a log that takes nothing any more keeps no member up: neither the lines before the end nor its own.
+func TestDown_TheLogIsStuck(t *testing.T) {
+	for _, from := range []string{string(sbr.TopicArmed), downing.OccurredVerdict, downing.OccurredDown} {
+		t.Run(from, func(t *testing.T) {
+			alone(t, func(t *testing.T, s *single) {
+				release := make(chan struct{})
+				p, end := s.protected(func(c *downing.Config) {
+					c.Logger = slog.New(blockedLog{slog.NewTextHandler(io.Discard, nil), from, new(atomic.Bool), release})
+				})
+				s.Store.Restore(lease.Record{Token: 1, Verdict: &sbr.Verdict{Token: 1, DecidedBy: "other#u", Reason: "won"}})
+				began := time.Now()
+				<-p.Downed()
+				require.Less(t, time.Since(began), 40*time.Second)
+				require.Equal(t, sbr.StateDown, p.Status().State)
+				<-p.Done()
+				require.LessOrEqual(t, time.Since(began), 40*time.Second+downing.DefaultConfig().Grace+time.Second)
+				close(release)
+				end()
+			})
+		})
+	}
 }
 
 // Whatever the loop was about to do when it got stuck, it does not do it once the member is down.

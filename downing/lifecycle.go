@@ -147,6 +147,9 @@ func (l *lifecycle) Down(reason string, leave func(deadline time.Time)) {
 	go l.finish(reason, l.onDown, leave)
 }
 
+// lastLine is how long the log may take for the last line of a process: nobody may read what it goes to.
+const lastLine = time.Second
+
 func (l *lifecycle) finish(reason string, callbacks []func(string), leave func(time.Time)) {
 	deadline := time.Now().Add(l.grace)
 	grace, stop := patience.WithTimeout(context.Background(), l.grace, nil)
@@ -159,7 +162,9 @@ func (l *lifecycle) finish(reason string, callbacks []func(string), leave func(t
 		guard(l.log, "a callback", func() { leave(deadline) })
 		wg.Wait()
 	}) {
-		l.log.Error("sbr: the grace is over before everything was done", "grace", l.grace)
+		sleep.Within(time.After(lastLine), func() {
+			l.log.Error("sbr: the grace is over before everything was done", "grace", l.grace)
+		})
 	}
 	close(l.done)
 	l.exit(ExitDowned)

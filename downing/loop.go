@@ -124,8 +124,9 @@ func (e *engine) stuck() {
 	stacks = stacks[:runtime.Stack(stacks, true)]
 	reason := fmt.Sprintf("the resolver failed: it has made no progress for %v", e.stuckAfter())
 	o := because(OccurredDown, "down", reason).with(slog.String("stacks", string(stacks)))
-	e.note(&o) // Config.Observe may be what is stuck
+	repeated := e.count(&o)
 	e.fall(reason)
+	e.write(&o, repeated) // may be what is stuck, as Config.Observe may
 }
 
 // serfClosed follows the end of the Serf node: a leave of the application, or a failure that leaves the

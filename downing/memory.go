@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -30,8 +31,8 @@ type Memory struct {
 	path string
 	lock *flock.Flock
 
-	mu   sync.Mutex
-	last remembered
+	writing sync.Mutex // held for as long as the disk takes, so no reader waits for it
+	last    atomic.Pointer[remembered]
 }
 
 // remembered is what the file holds.
@@ -92,16 +93,16 @@ func (m *Memory) Open() error {
 	case !locked:
 		return fmt.Errorf("%w: %s", ErrMemoryBusy, dir)
 	}
+	var last remembered
 	data, err := os.ReadFile(m.path)
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.last = (remembered{}); err == nil {
-		err = json.Unmarshal(data, &m.last)
+	if err == nil {
+		err = json.Unmarshal(data, &last)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		_ = m.lock.Close()
 		return fmt.Errorf("downing: the state file %s: %w", m.path, err)
 	}
+	m.last.Store(&last)
 	return nil
 }
 
@@ -118,13 +119,12 @@ func fileName(name string) string {
 // Close lets another process use the folder. Nothing may use the Memory afterwards.
 func (m *Memory) Close() error { return m.lock.Close() }
 
+// load is what is remembered. It waits for nothing: a write that the disk holds up is not seen yet.
 func (m *Memory) load() remembered {
-	if m == nil {
+	if m == nil || m.last.Load() == nil {
 		return remembered{}
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.last
+	return *m.last.Load()
 }
 
 // update changes what is remembered. When it returns without an error that outlives a power loss. Without a
@@ -133,14 +133,15 @@ func (m *Memory) update(change func(*remembered)) error {
 	if m == nil {
 		return nil
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.writing.Lock()
+	defer m.writing.Unlock()
 	if !m.lock.Locked() {
 		return fmt.Errorf("%s: %w", m.path, fs.ErrClosed)
 	}
-	r := m.last
+	last := m.load()
+	r := last
 	change(&r)
-	if reflect.DeepEqual(m.last, r) {
+	if reflect.DeepEqual(last, r) {
 		return nil
 	}
 	data, err := json.Marshal(r)
@@ -151,7 +152,7 @@ func (m *Memory) update(change func(*remembered)) error {
 	if err := disk.Replace(m.path, m.path+".new", append(data, '\n'), 0o640); err != nil {
 		return err
 	}
-	m.last = r
+	m.last.Store(&r)
 	return nil
 }
 

@@ -119,10 +119,18 @@ func (e *engine) occur(o Occurrence) {
 }
 
 // note puts an occurrence into the metrics, the incident and the log.
-func (e *engine) note(o *Occurrence) {
+func (e *engine) note(o *Occurrence) { e.write(o, e.count(o)) }
+
+// count puts an occurrence into the metrics and the incident, and reports whether the incident had it before.
+func (e *engine) count(o *Occurrence) (repeated bool) {
 	o.At, o.Member, o.Incarnation = time.Now(), e.self.Name, string(e.self.ID)
 	e.rec.measure(o)
-	repeated := e.rec.join(o)
+	return e.rec.join(o)
+}
+
+// write puts an occurrence into the log, which takes as long as its handler does: for ever if nobody reads
+// the pipe that it goes to.
+func (e *engine) write(o *Occurrence, repeated bool) {
 	level := manners[o.Kind].level
 	if repeated || o.known {
 		level = slog.LevelDebug
