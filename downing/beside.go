@@ -166,13 +166,14 @@ func (n *beside) part(ctx context.Context, down, keepTags bool) (resigned bool) 
 // they name an incarnation, it is the predecessor, which stopped in the middle of its life. Decisions about
 // the predecessor hold.
 func (e *engine) identify(self *serf.Member) {
-	e.adopted, e.adoptedIn = false, 0
+	e.adopted, e.adoptedIn, e.aged = false, 0, 0
 	last := e.cfg.Memory.load()
 	if old := idOf(self); !isUntagged(old) && !(last.Over && last.Incarnation == string(old)) {
 		e.self = memberOf(self, sbr.Joining)
 		if e.adopted, e.adoptedIn = true, parse36(self.Tags[TagIn]); isNew(self.Tags[TagIn]) {
 			e.adoptedIn = -1
 		}
+		e.aged = max(time.Since(time.UnixMilli(e.self.Born)), 0)
 		e.log.Warn("sbr: goes on as the incarnation that the Serf agent's tags name: an earlier process stopped without taking them back", "incarnation", string(old))
 		return
 	}

@@ -181,6 +181,32 @@ func TestBeside_Adoption_GoesOn(t *testing.T) {
 	})
 }
 
+// The others compare reports by the age of the incarnation that sent them. What the next process says of
+// its links counts at once, and not only when that process is as old as the earlier one was.
+func TestBeside_Adoption_ItsReportsCount(t *testing.T) {
+	beside(t, 4, keepTags, func(t *testing.T, b *besides) {
+		reported := func() bool {
+			return slices.ContainsFunc(b.provider("n1").Status().Reports, func(r downing.ReportStatus) bool {
+				return r.Observer == "n3" && r.Subject == "n4"
+			})
+		}
+		cut := func(what string) {
+			require.NoError(t, b.Net.Cut("n3", "n4"))
+			b.Eventually(20*time.Second, what, reported)
+			b.Net.Heal()
+			b.Whole(4)
+			b.Eventually(2*time.Minute, "the report outlives its link", func() bool { return !reported() })
+		}
+		time.Sleep(10 * time.Minute)
+		cut("n1 does not hear of the first cut")
+		before := b.stopKeeping("n3")
+		m := b.protect("n3")
+		require.Equal(t, before.Incarnation, m.Provider.Status().Incarnation)
+		b.Whole(4)
+		cut("n1 does not hear of the second cut")
+	})
+}
+
 // An incarnation that was downed while its process was away is down as soon as it is gone on with, and
 // nothing resumes before.
 func TestBeside_Adoption_DownedMeanwhile(t *testing.T) {

@@ -40,10 +40,12 @@ type engine struct {
 	adopted bool
 	// adoptedIn is the TagIn that this one had, zero if it had none; negative: it had not found its cluster.
 	adoptedIn int64
-	tags      map[string]string // those of this member that are ours
-	origin    time.Time
-	node      node
-	tap       *tap
+	// aged is how old the incarnation was when this process went on as it.
+	aged   time.Duration
+	tags   map[string]string // those of this member that are ours
+	origin time.Time
+	node   node
+	tap    *tap
 	// firstEventIn is how long a node's first event may take until it is here.
 	firstEventIn time.Duration
 	keepOut      *keepOut

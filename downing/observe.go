@@ -93,7 +93,7 @@ func (e *engine) weigh(refresh bool) {
 		e.step(c)
 	}
 	if len(o.Bad)+len(o.Good) > 0 && !e.newcomer { // the links of a member that takes no part do not count
-		e.send(wire.Report(e.self.ID, e.clock(), o.Bad, o.Good), 1)
+		e.send(wire.Report(e.self.ID, e.aged+e.clock(), o.Bad, o.Good), 1)
 		if o.News && e.tracker.Small() {
 			e.again, e.nextAgain = tellings-1, e.clock()+wire.QueryTime/tellings
 		}

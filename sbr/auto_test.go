@@ -32,3 +32,25 @@ func TestNew_RefusesAutoWithoutALease(t *testing.T) {
 		require.Equal(t, 1, r.Snapshot().StableFor)
 	}
 }
+
+// A deadline that overflows has passed at once: "for ever" would down the member with the first question.
+func TestConfig_RefusesWhatWouldOverflow(t *testing.T) {
+	t.Parallel()
+	for key, set := range map[string]func(c *sbr.Config, d time.Duration){
+		"stable-after":            func(c *sbr.Config, d time.Duration) { c.StableAfter = d },
+		"down-all-when-unstable":  func(c *sbr.Config, d time.Duration) { c.DownAllWhenUnstable = d },
+		"settle-after":            func(c *sbr.Config, d time.Duration) { c.SettleAfter = d },
+		"release-after":           func(c *sbr.Config, d time.Duration) { c.ReleaseAfter = d },
+		"suspend-timeout":         func(c *sbr.Config, d time.Duration) { c.SuspendTimeout = d },
+		"lease-operation-timeout": func(c *sbr.Config, d time.Duration) { c.LeaseTimeout, c.LeaseDeadline = d, d+1 },
+		"lease-deadline":          func(c *sbr.Config, d time.Duration) { c.LeaseDeadline = 10 * d },
+		"lease-retry":             func(c *sbr.Config, d time.Duration) { c.LeaseRetry = d },
+		"holder-retry":            func(c *sbr.Config, d time.Duration) { c.HolderRetry = d },
+	} {
+		cfg := sbr.DefaultConfig()
+		set(&cfg, sbr.MaxDuration)
+		require.NoError(t, cfg.Validate(), key)
+		set(&cfg, sbr.MaxDuration+1)
+		require.ErrorContains(t, cfg.Validate(), key+" is ", key)
+	}
+}

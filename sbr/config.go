@@ -25,6 +25,10 @@ func (p UnknownPolicy) String() string {
 	return "down"
 }
 
+// MaxDuration is the longest duration of a setting. It keeps sums and products of durations from overflowing,
+// which would make a deadline of what must never come: nobody waits six weeks for a decision.
+const MaxDuration = 1000 * time.Hour
+
 // Config are the resolver's rules. All members of a system must use the same (design deviation 13).
 // Start from DefaultConfig; the zero Config does not validate.
 type Config struct {
@@ -104,11 +108,16 @@ func (c Config) Validate() error {
 			errs = append(errs, fmt.Errorf(format, args...))
 		}
 	}
+	bounded := func(key string, d time.Duration) {
+		check(d <= MaxDuration, "%s is %v: it must be at most %v", key, d, MaxDuration)
+	}
 	notNegative := func(key string, d time.Duration) {
 		check(d >= 0, "%s is %v: it must not be negative", key, d)
+		bounded(key, d)
 	}
 	positive := func(key string, d time.Duration) {
 		check(d > 0, "%s is %v: it must be more than 0s", key, d)
+		bounded(key, d)
 	}
 	if c.StableAfter == Auto {
 		check(c.StableFor != nil, "stable-after is auto: StableFor must say what that means in a cluster of some size")
@@ -124,6 +133,7 @@ func (c Config) Validate() error {
 	positive("lease-operation-timeout", c.LeaseTimeout)
 	positive("lease-retry", c.LeaseRetry)
 	positive("holder-retry", c.HolderRetry)
+	check(c.LeaseDeadline <= 10*MaxDuration, "lease-deadline is %v: it must be at most %v", c.LeaseDeadline, 10*MaxDuration)
 	check(c.LeaseDeadline > c.LeaseTimeout, "lease-deadline is %v: it must be longer than lease-operation-timeout (%v)", c.LeaseDeadline, c.LeaseTimeout)
 	check(c.DownAllWhenIndirectlyConnected >= 0 && c.DownAllWhenIndirectlyConnected <= 1,
 		"down-all-when-indirectly-connected is %v: it must be on, off or a number from 0 to 1", c.DownAllWhenIndirectlyConnected)

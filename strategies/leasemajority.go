@@ -132,8 +132,11 @@ func (LeaseMajority) NeedsLease() bool { return true }
 // Validate reports every problem of the settings, one line each.
 func (l LeaseMajority) Validate() error {
 	var delay, indirect error
-	if l.AcquireLeaseDelayForMinority < 0 {
-		delay = fmt.Errorf("lease-majority.acquire-lease-delay-for-minority is %v: it must not be negative", l.AcquireLeaseDelayForMinority)
+	const key = "lease-majority.acquire-lease-delay-for-minority"
+	if d := l.AcquireLeaseDelayForMinority; d < 0 {
+		delay = fmt.Errorf("%s is %v: it must not be negative", key, d)
+	} else if d > sbr.MaxDuration {
+		delay = fmt.Errorf("%s is %v: it must be at most %v", key, d, sbr.MaxDuration)
 	}
 	switch l.IndirectlyConnected {
 	case "", KeepLargestGroup, DownIndirectlyConnected:

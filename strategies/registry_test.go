@@ -84,5 +84,7 @@ func TestNew_SaysWhatIsWrong(t *testing.T) {
 	}
 	_, err := strategies.New("down-all", bad)
 	require.NoError(t, err)
+	require.EqualError(t, strategies.LeaseMajority{AcquireLeaseDelayForMinority: sbr.MaxDuration + 1}.Validate(),
+		"lease-majority.acquire-lease-delay-for-minority is 1000h0m0.000000001s: it must be at most 1000h0m0s")
 	require.EqualError(t, strategies.StaticQuorum{}.Validate(), "static-quorum.quorum-size is 0: it must be at least 1")
 }

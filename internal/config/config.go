@@ -277,5 +277,5 @@ func DefaultSplitBrainResolver() SplitBrainResolver {
 	}
 }
 
-// maxDuration keeps sums and products of durations from overflowing. Nobody waits six weeks for a decision.
-const maxDuration = 1000 * time.Hour
+// maxDuration bounds the durations that are not the resolver's as well.
+const maxDuration = sbr.MaxDuration
