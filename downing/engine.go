@@ -106,7 +106,7 @@ type engine struct {
 	held          held
 	blindSince    time.Time // zero: the node answers
 	leaving       bool
-	leaveBy       time.Time // when it must have left: it may be recorded
+	leaveBy       time.Time // when it must have left
 	inheriting    bool      // the record is being handed to the members here
 	bootstrapping bool      // an operator's word is being written
 	releasing     bool      // the answer to the release of the lease is not here

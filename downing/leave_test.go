@@ -269,25 +269,41 @@ func TestLeave_RecordedAndStillHere(t *testing.T) {
 	})
 }
 
-// The node does not leave although it was told to, and the application goes on: it was recorded as left, so
-// it goes down.
+// The node does not leave although it was told to, and the application goes on. It has said goodbye, and may be
+// recorded as left: no verdict would reach it, so it goes down.
 func TestLeave_FailedLeaveGoesDown(t *testing.T) {
 	long(t)
-	leaves(t, func(t *testing.T, c *cluster) {
-		c.Options.Serf = func(name string, s *serf.Config) {
-			if name == "n3" {
-				s.LeavePropagateDelay = 5 * time.Minute
-			}
+	stays := func(name string, s *serf.Config) {
+		if name == "n3" {
+			s.LeavePropagateDelay = 5 * time.Minute
 		}
-		c.decided()
+	}
+	goesDown := func(t *testing.T, c *cluster, left ...string) {
 		var leaving sync.WaitGroup
 		defer leaving.Wait()
 		leaving.Go(func() { _ = c.Member("n3").Serf.Leave() })
 		time.Sleep(10 * time.Second)
-		require.Equal(t, []string{"n3"}, nodesOf(c.verdict().Left))
+		require.Equal(t, left, nodesOf(c.verdict().Left))
 		require.False(t, c.Member("n3").Down())
 		c.Eventually(time.Minute, "n3 is up", func() bool { return c.Member("n3").Down() })
 		require.Contains(t, c.provider("n3").Reason(), "its node has not left")
+	}
+	t.Run("recorded", func(t *testing.T) {
+		leaves(t, func(t *testing.T, c *cluster) {
+			c.Options.Serf = stays
+			c.decided()
+			goesDown(t, c, "n3")
+		})
+	})
+	t.Run("without a lease", func(t *testing.T) {
+		majority := func(_ string, cfg *downing.Config) {
+			cfg.Strategy, cfg.Store = "keep-majority", nil
+		}
+		virtual(t, majority, func(t *testing.T, c *cluster) {
+			c.Options.Serf = stays
+			c.Form(3)
+			goesDown(t, c)
+		})
 	})
 }
 

@@ -93,14 +93,20 @@ func find(t reflect.Type, key, path string, parents []reflect.Type) string {
 	return ""
 }
 
-// Nearest returns the known word with the smallest edit distance to word, the first of equals; near says that
-// it is close enough to be a misspelling. Without known words it returns "".
+// Nearest returns the known word with the smallest edit distance to word, the first of equals; one that word is
+// a part of counts as near. near says that it is close enough to be a misspelling. Without known words it
+// returns "".
 func Nearest(word string, known []string) (nearest string, near bool) {
 	const limit = 64 // longer input is no misspelling; the distance takes quadratic time
 	word = strings.ToLower(strings.ToValidUTF8(word[:min(len(word), limit)], ""))
 	best := -1
 	for _, k := range known {
-		if d := levenshtein.ComputeDistance(word, k); best < 0 || d < best {
+		lower := strings.ToLower(k)
+		d := levenshtein.ComputeDistance(word, lower)
+		if len(word) > 2 && strings.Contains(lower, word) {
+			d = 1 // quorum is short of quorum-size, and no closer to it than to role
+		}
+		if best < 0 || d < best {
 			nearest, best = k, d
 		}
 	}
