@@ -1,6 +1,7 @@
 package downing
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -34,6 +35,8 @@ type membership struct {
 	// ended are the incarnations that members name as their predecessors, and those that have left after
 	// their goodbye.
 	ended map[string]struct{}
+	// copied says which members name a predecessor that runs, as of the last look.
+	copied []string
 }
 
 // unlisted is one of them, with its last tags as far as they are known, and since when it was listed.
@@ -114,14 +117,26 @@ func (ms *membership) look(now time.Duration, list []serf.Member) (changes []cha
 }
 
 // successors learns which incarnations the members name as their predecessors: they run on the same host,
-// with the same state folder, which only one process can use at a time.
+// with the same state folder, which only one process can use at a time. A predecessor that Serf reaches
+// elsewhere has not ended: the folder was copied, with a machine's disk, say.
 func (ms *membership) successors(list []serf.Member) (changes []change) {
+	ms.copied = nil
+	alive := make(map[string]*serf.Member)
+	for i := range list {
+		if m := &list[i]; m.Status == serf.StatusAlive && !isUntagged(idOf(m)) {
+			alive[uidOf(idOf(m))] = m
+		}
+	}
 	for i := range list {
 		m := &list[i]
 		if m.Status != serf.StatusAlive || m.Tags[TagWas] == "" {
 			continue
 		}
 		for _, uid := range predecessors(m.Tags[TagWas]) {
+			if old := alive[uid]; old != nil && old.Name != m.Name && addrOf(old) != addrOf(m) {
+				ms.copied = append(ms.copied, fmt.Sprintf("%s of %s", m.Name, old.Name))
+				continue
+			}
 			if uid == uidOf(idOf(m)) || uid == uidOf(ms.self) {
 				continue
 			}

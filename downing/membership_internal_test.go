@@ -231,6 +231,20 @@ func TestMembership_SuccessorUnderAnotherName(t *testing.T) {
 	require.Equal(t, []sbr.ID{"n3#x"}, ms.running([]sbr.ID{"n2#u", "n3#x"}), "what others remember of it is history")
 }
 
+// A machine that was copied while its member ran has the state folder too: what it names as its predecessor
+// runs on, elsewhere, until Serf says otherwise.
+func TestMembership_CopiedStateFolder(t *testing.T) {
+	clone := at(listed("n7", "v", serf.StatusAlive), 7947)
+	clone.Tags[TagWas] = "u"
+	ms := looks(t, []look{
+		{list: append(one(serf.StatusAlive), clone), want: []string{"n2#u up", "n7#v up"}},
+		{list: append(one(serf.StatusAlive), clone)},
+	})
+	require.Equal(t, []string{"n7 of n2"}, ms.copied)
+	require.Equal(t, []string{"n2#u ended"}, says(ms.look(time.Second, append(one(serf.StatusFailed), clone))))
+	require.Empty(t, ms.copied)
+}
+
 // A member without tags runs no resolver: it is joining, whatever it does, until it has tags.
 func TestMembership_Untagged(t *testing.T) {
 	plain := func(s serf.MemberStatus) []serf.Member { return []serf.Member{listed("n2", "", s)} }

@@ -23,6 +23,10 @@ func (e *engine) poll() {
 	e.lookedAt = earlier(asked, e.wokeAt)
 	e.keepTags(list)
 	changes := e.members.look(e.now(), list)
+	if copied := e.members.copied; len(copied) > 0 {
+		e.complain.log("sbr: members run with a copy of another's state folder: give each an empty one, and start it again",
+			"copied", copied)
+	}
 	for _, c := range changes {
 		switch {
 		case c.failed != nil:
