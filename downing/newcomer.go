@@ -276,7 +276,8 @@ func (e *engine) awaitedText(s *search) string {
 		return fmt.Sprintf("members of its cluster are not here: %s; %d of %d hosts are, and it takes more than half "+
 			"of them (%s)", who, s.here, s.all, wayOut)
 	default:
-		return fmt.Sprintf("no survivor of the last verdict found: %s (%s)", who, wayOut)
+		return fmt.Sprintf("no survivor of the last verdict found: %s (if these are another cluster's, give each "+
+			"cluster a lease of its own; %s)", who, wayOut)
 	}
 }
 

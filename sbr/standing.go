@@ -3,6 +3,7 @@ package sbr
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -230,7 +231,19 @@ func (r *Resolver) checkStanding() {
 	if r.tellsSide() {
 		r.tellVerdict()
 	}
-	r.goDown(fmt.Sprintf("verdict %d by %s does not list this member among its survivors: %s", r.verdict.Token, r.name(r.verdict.DecidedBy), r.verdict.Reason))
+	why := fmt.Sprintf("verdict %d by %s does not list this member among its survivors: %s",
+		r.verdict.Token, r.name(r.verdict.DecidedBy), r.verdict.Reason)
+	if r.knowsNobodyOf(&r.verdict) {
+		why += "; it names no member that this one knows: if it is another cluster's, give each cluster a lease of its own"
+	}
+	r.goDown(why)
+}
+
+// knowsNobodyOf reports whether a verdict names no member of this one's list, as that of another cluster does
+// which uses the same lease. It may also come of a long pause, so it decides nothing.
+func (r *Resolver) knowsNobodyOf(v *Verdict) bool {
+	knows := func(id ID) bool { return id == r.self || r.get(id) != nil }
+	return !slices.ContainsFunc(v.Survivors, knows) && !slices.ContainsFunc(v.Down, knows)
 }
 
 func (r *Resolver) tellsSide() bool { return r.placeAmongReachable() < tellers || r.race != nil }
