@@ -155,7 +155,9 @@ func (r *Resolver) restore() {
 }
 
 // doubt follows a second verdict under the token of the verdict that this member knows: the store has lost
-// one of them. This member is suspended, and proposes nothing, until a fresh read shows which one counts.
+// one of them. This member is suspended, and proposes nothing, until a fresh read shows which one counts. If
+// the other verdict is heard of again after that, its members read another store, and no read will end that:
+// each time this member stays suspended for longer before it asks.
 func (r *Resolver) doubt(other *Verdict) {
 	if r.question != nil && r.question.about == torn {
 		return
@@ -165,6 +167,11 @@ func (r *Resolver) doubt(other *Verdict) {
 	r.endRequest("two verdicts have the token %d", other.Token)
 	r.race = nil
 	r.ask(torn)
+	if r.torn.token != other.Token {
+		r.torn.token, r.torn.pause = other.Token, 0
+	}
+	r.question.notBefore += r.torn.pause
+	r.torn.pause = min(2*r.torn.pause+r.cfg.LeaseRetry, r.cfg.SuspendTimeout/2)
 }
 
 // reinstate makes suspects of survivors of the verdict that counts if the other verdict under its token had

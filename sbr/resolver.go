@@ -76,6 +76,12 @@ type Resolver struct {
 	// unsure: this process was paused, and has had no answer since from the store, nor from a member that was
 	// not paused. departed: meanwhile a member has gone that may have known more.
 	unsure, departed bool
+	// torn says how long this member waits before it asks the store which of two verdicts with this token
+	// counts, if it hears of the other one once more.
+	torn struct {
+		token uint64
+		pause time.Duration
+	}
 
 	recheckAt  time.Duration // when the store is read once more after a check
 	rechecking uint64        // the attempt that does it
