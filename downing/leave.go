@@ -23,13 +23,14 @@ const (
 	leaveStagger = 200 * time.Millisecond
 	// leaveRanks bounds how long that takes.
 	leaveRanks = 8
-	// leaveWithin is how long a member that may be recorded as left may go on.
+	// leaveWithin is how long a member may go on that has said goodbye: for the others it has ended, and it may
+	// be recorded as left.
 	leaveWithin = 30 * time.Second
 )
 
 // depart follows the wish of the node to leave: this member decides nothing any more, and says so. Loop only.
 func (e *engine) depart() {
-	e.leaving = true
+	e.leaving, e.leaveBy = true, time.Now().Add(leaveWithin)
 	e.step(sbr.Left{})
 	e.sayGoodbye()
 	e.spawn(&e.workers, e.rememberLeave)
@@ -54,7 +55,6 @@ func (e *engine) recordLeave(eff sbr.RecordLeave) {
 			"member", older)
 		return
 	}
-	e.leaveBy = time.Now().Add(leaveWithin)
 	wait := time.Duration(e.leaveRank()) * leaveStagger
 	e.spawn(&e.tells, func() {
 		e.rest(wait)
@@ -172,11 +172,11 @@ func (e *engine) inherit() {
 	})
 }
 
-// goneByNow downs a member that is recorded as left, or may be, and has not left: others may have begun anew
-// without it. Loop only.
+// goneByNow downs a member that has said goodbye and has not left: no verdict reaches it any more, the others
+// go on without it, and may have begun anew. Loop only.
 func (e *engine) goneByNow() {
 	if !e.leaveBy.IsZero() && time.Now().After(e.leaveBy) && !e.node.left(e.self.Name) {
-		e.down(fmt.Sprintf("this member is recorded as left, and its node has not left within %v", leaveWithin))
+		e.down(fmt.Sprintf("this member said goodbye, and its node has not left within %v", leaveWithin))
 	}
 }
 

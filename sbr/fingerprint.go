@@ -42,6 +42,7 @@ func (r *Resolver) AppendState(b []byte, now time.Duration) []byte {
 	if r.cfg.StableAfter == Auto {
 		b = binary.AppendVarint(b, int64(r.stable))
 	}
+	b = binary.AppendVarint(b, int64(r.tornPause(r.verdict.Token)))
 	b = appendBools(b, r.race != nil, r.question != nil, r.removals > 0, r.changes > 0)
 	b = r.appendTimes(b, now)
 	if r.recheckAt != never {

@@ -167,11 +167,17 @@ func (r *Resolver) doubt(other *Verdict) {
 	r.endRequest("two verdicts have the token %d", other.Token)
 	r.race = nil
 	r.ask(torn)
-	if r.torn.token != other.Token {
-		r.torn.token, r.torn.pause = other.Token, 0
+	pause := r.tornPause(other.Token)
+	r.question.notBefore += pause
+	r.torn.token, r.torn.pause = other.Token, min(2*pause+r.cfg.LeaseRetry, r.cfg.SuspendTimeout/2)
+}
+
+// tornPause is how long this member waits before it asks which of two verdicts with that token counts.
+func (r *Resolver) tornPause(token uint64) time.Duration {
+	if r.torn.token != token {
+		return 0
 	}
-	r.question.notBefore += r.torn.pause
-	r.torn.pause = min(2*r.torn.pause+r.cfg.LeaseRetry, r.cfg.SuspendTimeout/2)
+	return r.torn.pause
 }
 
 // reinstate makes suspects of survivors of the verdict that counts if the other verdict under its token had
