@@ -250,6 +250,7 @@ func TestOneOf(t *testing.T) {
 	known := []string{"keep-majority", "down-all"}
 	require.NoError(t, strictyaml.OneOf("down-all", known))
 	require.EqualError(t, strictyaml.OneOf("keep-majorty", known), `"keep-majorty" is unknown; the nearest is keep-majority (known are keep-majority, down-all)`)
+	require.EqualError(t, strictyaml.OneOf("TERM", []string{"SIGHUP", "SIGTERM"}), `"TERM" is unknown; the nearest is SIGTERM (known are SIGHUP, SIGTERM)`)
 	require.EqualError(t, strictyaml.OneOf("x", known), `"x" is unknown; known are keep-majority, down-all`)
 }
 
