@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"strings"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/slot"
@@ -172,6 +173,12 @@ type Hooks struct {
 	Grace     time.Duration `yaml:"grace"`
 	PIDFile   string        `yaml:"pid-file,omitempty"`
 	Signal    string        `yaml:"signal"`
+}
+
+// Signals are the values of hooks.signal: those that every Unix has.
+func Signals() []string {
+	return strings.Fields("SIGTERM SIGINT SIGHUP SIGQUIT SIGUSR1 SIGUSR2 SIGKILL SIGABRT SIGALRM SIGBUS SIGCHLD SIGCONT SIGFPE SIGILL " +
+		"SIGIO SIGPIPE SIGPROF SIGSEGV SIGSTOP SIGSYS SIGTRAP SIGTSTP SIGTTIN SIGTTOU SIGURG SIGVTALRM SIGWINCH SIGXCPU SIGXFSZ")
 }
 
 type singletons struct {

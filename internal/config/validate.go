@@ -323,9 +323,7 @@ func (c *checker) hooks(h *Hooks) {
 	if h.Timeout >= h.Grace && h.Grace > 0 {
 		c.Add("hooks.grace", "is %v: it must be more than hooks.timeout (%v), or a slow on-down is cut short by the end of the process", h.Grace, h.Timeout)
 	}
-	if h.Signal == "" {
-		c.Add("hooks.signal", "is empty: it must be the name of a signal, SIGTERM by default")
-	}
+	c.OneOf("hooks.signal", h.Signal, Signals())
 }
 
 func (c *checker) hook(path string, command []string) {

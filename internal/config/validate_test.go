@@ -12,6 +12,7 @@ import (
 func TestParse_NamesEveryProblem(t *testing.T) {
 	const resolver = "split-brain-resolver:\n  "
 	const majority = "split-brain-resolver:\n  lease-majority:\n    "
+	signals := strings.Join(config.Signals(), ", ")
 	for _, tc := range []struct{ in, want string }{
 		{resolver + "stable-afer: 20s", "sbr.yaml:3: split-brain-resolver.stable-afer: unknown key; the nearest known key is stable-after"},
 		{"stable-after: 20s", "sbr.yaml:2: stable-after: unknown key here; the nearest known key is split-brain-resolver.stable-after"},
@@ -78,7 +79,10 @@ func TestParse_NamesEveryProblem(t *testing.T) {
 		{"serf: {node: a, rejoin: on}", "sbr.yaml:2: serf.rejoin: is on without snapshot: there is nothing to rejoin from"},
 		{"http: {tls-cert-file: a}", "sbr.yaml:2: http.tls-cert-file: and tls-key-file belong together: set both, or none"},
 		{"hooks: {timeout: 20s}", "sbr.yaml:2: hooks.grace: is 15s: it must be more than hooks.timeout (20s), or a slow on-down is cut short by the end of the process"},
-		{"hooks: {signal: ''}", "sbr.yaml:2: hooks.signal: is empty: it must be the name of a signal, SIGTERM by default"},
+		{"hooks: {signal: ''}", `sbr.yaml:2: hooks.signal: "" is unknown; known are ` + signals},
+		{"hooks: {signal: TERM}", `sbr.yaml:2: hooks.signal: "TERM" is unknown; the nearest is SIGTERM (known are ` + signals + `)`},
+		{"hooks: {signal: sigterm}", `sbr.yaml:2: hooks.signal: "sigterm" is unknown; the nearest is SIGTERM (known are ` + signals + `)`},
+		{"hooks: {signal: nothing}", `sbr.yaml:2: hooks.signal: "nothing" is unknown; known are ` + signals},
 		{"hooks: {on-down: ['']}", "sbr.yaml:2: hooks.on-down[0]: is empty: it must be the command to run"},
 	} {
 		t.Run(tc.in, func(t *testing.T) {

@@ -230,6 +230,8 @@ func (g *generator) special(at string) (object, bool) {
 		return object{"enum": []any{"down", "suspend"}}, true
 	case "cluster.lease.kubernetes.api":
 		return object{"enum": []any{"", "native", "akka", "pekko"}}, true
+	case "cluster.hooks.signal":
+		return object{"enum": config.Signals()}, true
 	case "cluster.split-brain-resolver.min-members":
 		return object{"type": "integer", "minimum": 1}, true
 	case "cluster.split-brain-resolver.probe.tries", "cluster.split-brain-resolver.probe.neighbours":

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/internal/config"
 	"github.com/serf-sbr/serf-sbr/internal/proc"
 )
 
@@ -332,18 +333,23 @@ func TestNew_ReportsEveryProblem(t *testing.T) {
 	plain := filepath.Join(dir, "plain")
 	require.NoError(t, os.WriteFile(plain, nil, 0o600))
 	t.Setenv("PATH", dir)
-	o := hooks{OnSuspend: []string{"no-such-program"}, OnResume: []string{plain}, OnDown: []string{dir}, PIDFile: "p", Signal: "TERM"}
+	o := hooks{OnSuspend: []string{"no-such-program"}, OnResume: []string{plain}, OnDown: []string{dir}, PIDFile: "p"}
 	_, err := New(&o, slog.Default())
 	require.EqualError(t, err, `hooks.on-suspend: "no-such-program" is not in $PATH: give the whole path of an executable file
 hooks.on-resume: "`+plain+`" cannot be executed: it must be a file, with the right to execute it (chmod +x)
-hooks.on-down: "`+dir+`" cannot be executed: is a directory
-hooks.signal: "TERM" is unknown: use a name such as SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 or SIGKILL`)
+hooks.on-down: "`+dir+`" cannot be executed: is a directory`)
 	o = hooks{OnSuspend: []string{"/absent/program"}, Timeout: 1}
 	_, err = New(&o, slog.Default())
 	require.EqualError(t, err, `hooks.on-suspend: "/absent/program" does not exist`)
-	o = hooks{Timeout: 1, Signal: "anything: it means nothing without a pid file"}
-	_, err = New(&o, slog.Default())
-	require.NoError(t, err)
+}
+
+// Whatever sbr.yaml may hold can be sent here.
+func TestSignals_AreKnownHere(t *testing.T) {
+	for _, name := range config.Signals() {
+		sig, err := signalNamed(name)
+		require.NoError(t, err)
+		require.NotZero(t, sig, name)
+	}
 }
 
 // Runs leave no file open.

@@ -16,7 +16,7 @@ func endGroup(cmd *exec.Cmd) error { return cmd.Process.Kill() }
 
 func killGroup(*exec.Cmd, time.Time) {}
 
-// signalNamed knows the one thing that can be done to another process here.
+// signalNamed knows the one of config.Signals that can be done to another process here.
 func signalNamed(name string) (os.Signal, error) {
 	if name == "SIGKILL" {
 		return os.Kill, nil

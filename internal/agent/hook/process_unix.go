@@ -4,7 +4,6 @@ package hook
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"syscall"
@@ -37,10 +36,5 @@ func killGroup(cmd *exec.Cmd, at time.Time) {
 // lookAgain is the time between two looks at a group that is ending; nothing tells when it has ended.
 const lookAgain = 20 * time.Millisecond
 
-// signalNamed returns the signal of a name such as SIGTERM.
-func signalNamed(name string) (os.Signal, error) {
-	if sig := unix.SignalNum(name); sig != 0 {
-		return sig, nil
-	}
-	return nil, fmt.Errorf("%q is unknown: use a name such as SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1 or SIGKILL", name)
-}
+// signalNamed returns the signal of a name of config.Signals.
+func signalNamed(name string) (os.Signal, error) { return unix.SignalNum(name), nil }
