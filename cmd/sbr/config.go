@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/serf-sbr/serf-sbr/internal/config"
+	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
 	"github.com/serf-sbr/serf-sbr/sbr/timing"
 )
 
@@ -22,11 +23,7 @@ A configuration that needs a lease and does not say where it is kept is refused,
 
 The text form is a configuration again, with the times as comments.`
 
-const (
-	maxConfigInput = 1 << 20
-	maxMembers     = 100_000
-	defaultMembers = 5
-)
+const maxConfigInput = 1 << 20
 
 // question says for which cluster times are computed.
 type question struct {
@@ -45,18 +42,10 @@ func addQuestion(c *cobra.Command, least int) *question {
 
 // validate checks the flags that were given.
 func (q *question) validate(c *cobra.Command) error {
-	if c.Flags().Changed("members") && (q.members < q.least || q.members > maxMembers) {
-		return badInput{fmt.Errorf("--members %d: it must be from %d to %d", q.members, q.least, maxMembers)}
+	if c.Flags().Changed("members") && (q.members < q.least || q.members > config.MaxMembers) {
+		return badInput{fmt.Errorf("--members %d: it must be from %d to %d", q.members, q.least, config.MaxMembers)}
 	}
 	return nil
-}
-
-// complete takes from a configuration what the flags left open.
-func (q *question) complete(f *config.File) {
-	if q.members == 0 {
-		q.members = max(defaultMembers, min(f.SplitBrainResolver.MinMembers, maxMembers))
-	}
-	q.profile = cmp.Or(q.profile, f.Serf.Profile)
 }
 
 // readConfig reads a configuration from a file, or from the standard input. Its errors are the caller's.
@@ -82,27 +71,59 @@ func newConfigCheck(s streams) *cobra.Command {
 			return err
 		}
 		name, f, err := readConfig(file, s.in)
+		var store, lease string
 		if err == nil {
-			_, err = f.LeaseStore()
+			store, err = f.LeaseStore()
+		}
+		if err == nil {
+			lease, err = nameIn(store, f.LeaseName())
 		}
 		if err != nil {
 			return badInput{err}
 		}
-		q.complete(f)
-		in, report := f.Times(q.members, q.profile)
+		profile := cmp.Or(q.profile, f.Serf.Profile)
+		in, report := f.Times(q.members, profile)
 		answer := checkAnswer{
-			Valid: true, Digest: f.Digest(), LeaseName: f.LeaseName(), Members: q.members, Profile: q.profile,
-			Timing: newTimingAnswer(in, &report), Warnings: report.Warnings,
+			Valid: true, Digest: f.Digest(), LeaseName: lease, Members: in.Members, Profile: profile,
+			Timing: newTimingAnswer(in, &report), Warnings: append(report.Warnings, placeWarnings(f, store)...), assumed: q.members == 0,
 		}
 		effective := f.Redacted().Effective()
 		if err := yaml.Unmarshal(effective, &answer.Config); err != nil {
 			return fmt.Errorf("the effective configuration does not read back: %w", err)
 		}
 		return s.show(*output, answer, func(p painter) string {
-			return answer.text(p, name+" is valid: "+strategyLine(f), effective, report.Table(), in.Auto)
+			return answer.text(p, name+" is valid: "+strategyLine(f, lease), effective, report.Table(), in.Auto)
 		})
 	})
 	return c
+}
+
+// nameIn is what a store calls the lease of that name.
+func nameIn(store, name string) (string, error) {
+	if store != config.ImplementationKubernetes {
+		return name, nil
+	}
+	return kubernetes.LeaseName("", name)
+}
+
+// placeWarnings are about what others share or reach: the leases in their store, and the page.
+func placeWarnings(f *config.File, store string) (ws []timing.Warning) {
+	key := "lease-name"
+	if strings.TrimSpace(f.SplitBrainResolver.LeaseMajority.LeaseName) == "" {
+		key = "system"
+	}
+	for _, lease := range []struct{ store, key, name string }{
+		{store, key, f.LeaseName()}, {f.Singleton.UseLease, "system", f.SingletonLeaseName("x")},
+	} {
+		if name, err := nameIn(lease.store, lease.name); err == nil && name != lease.name {
+			ws = append(ws, timing.Warning{Key: lease.key, Text: fmt.Sprintf("the lease %s is called %s in Kubernetes: another cluster whose name "+
+				"becomes the same would share the lease: give a name of lower-case letters, digits and -", lease.name, name)})
+		}
+	}
+	if !f.HTTP.Loopback() {
+		ws = append(ws, f.HTTP.Exposes()...)
+	}
+	return ws
 }
 
 // checkAnswer is what `sbr config check -o json` prints. All durations are Go duration strings.
@@ -115,14 +136,16 @@ type checkAnswer struct {
 	Config    any              `json:"config"`
 	Timing    timingAnswer     `json:"timing"`
 	Warnings  []timing.Warning `json:"warnings"`
+
+	assumed bool // nobody said how many members there are
 }
 
 // strategyLine says in one line what the file stands for.
-func strategyLine(f *config.File) string {
+func strategyLine(f *config.File, lease string) string {
 	strategy := strings.ToLower(f.SplitBrainResolver.ActiveStrategy)
 	line := fmt.Sprintf("system %s, strategy %s", f.System, strategy)
 	if f.SplitBrainResolver.NeedsLease() {
-		line += fmt.Sprintf(" over the lease %s (%s)", f.LeaseName(), f.SplitBrainResolver.LeaseMajority.LeaseImplementation)
+		line += fmt.Sprintf(" over the lease %s (%s)", lease, f.SplitBrainResolver.LeaseMajority.LeaseImplementation)
 	}
 	return line + ", digest " + f.Digest()
 }
@@ -166,7 +189,11 @@ func (a *checkAnswer) text(p painter, title string, effective []byte, times [][]
 	var b strings.Builder
 	fmt.Fprintln(&b, p.bold("# "+title+"."))
 	b.Write(effective)
-	fmt.Fprintf(&b, "\n%s\n", p.bold(fmt.Sprintf("# Times of a clean cut, %d members, Serf profile %s:", a.Members, a.Profile)))
+	assumed := ""
+	if a.assumed {
+		assumed = " (give --members for yours)"
+	}
+	fmt.Fprintf(&b, "\n%s\n", p.bold(fmt.Sprintf("# Times of a clean cut, %d members%s, Serf profile %s:", a.Members, assumed, a.Profile)))
 	if auto {
 		fmt.Fprintf(&b, "# stable-after is auto: %s for %d members.\n", a.Timing.StableAfter, a.Members)
 	}

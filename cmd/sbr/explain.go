@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -40,8 +41,7 @@ func newExplainTiming(s streams) *cobra.Command {
 				return badInput{err}
 			}
 		}
-		q.complete(f)
-		x := newExplanation(f, q.members, q.profile)
+		x := newExplanation(f, q.members, cmp.Or(q.profile, f.Serf.Profile))
 		return s.show(*output, x, func(p painter) string { return x.text(p, *verbose) })
 	})
 	return c
@@ -64,7 +64,7 @@ type explanation struct {
 func newExplanation(f *config.File, members int, profile string) *explanation {
 	in, r := f.Times(members, profile)
 	return &explanation{
-		Members: members, Larger: members - members/2, Profile: profile, Strategy: f.SplitBrainResolver.ActiveStrategy,
+		Members: in.Members, Larger: in.Members - in.Members/2, Profile: profile, Strategy: f.SplitBrainResolver.ActiveStrategy,
 		Steps: r.Steps, Timing: newTimingAnswer(in, &r), Warnings: r.Warnings, timeline: r.Timeline(),
 	}
 }

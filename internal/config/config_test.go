@@ -223,24 +223,40 @@ func TestDigest(t *testing.T) {
 }
 
 func TestWarnings(t *testing.T) {
+	const (
+		both   = "both sides may stay where they see different members, and "
+		safe   = "; lease-majority keeps one side, whatever they see"
+		quorum = "active-strategy: static-quorum has no lease: " + both + "all go down where no part has quorum-size members" + safe
+	)
 	for _, tc := range []struct {
 		text    string
 		members int
 		want    string
 	}{
-		{"{}", 5, ""},
-		{"{active-strategy: static-quorum, static-quorum: {quorum-size: 3}}", 5, ""},
-		{"{active-strategy: static-quorum, static-quorum: {quorum-size: 3}}", 6,
-			"static-quorum.quorum-size: 3 allows at most 5 members: with 6 any partition downs them all; use 4"},
-		{"{active-strategy: static-quorum, static-quorum: {quorum-size: 3}}", 2,
-			"static-quorum.quorum-size: 3 is more than the 2 members: any partition downs them all"},
-		{"{active-strategy: keep-majority}", 2,
-			"active-strategy: keep-majority with 2 members keeps the one with the lowest address, whichever of them works"},
-		{"{active-strategy: keep-referee, keep-referee: {address: a, down-all-if-less-than-nodes: 4}}", 3,
-			"keep-referee.down-all-if-less-than-nodes: 4 is more than the 3 members: any partition downs them all"},
+		{"{}", 0, ""},
+		{"{}", 1, ""},
+		{"{}", 5, "min-members: 1 is less than a majority of 5 members: a part that starts alone is taken for the whole; use 3"},
+		{"{min-members: 2}", 4, "min-members: 2 is less than a majority of 4 members: a part that starts alone is taken for the whole; use 3"},
+		{"{min-members: 3}", 4, ""},
+		{"{min-members: 3}", 5, ""},
+		{"{min-members: 3, active-strategy: static-quorum, static-quorum: {quorum-size: 3}}", 5, quorum},
+		{"{active-strategy: static-quorum, static-quorum: {quorum-size: 9}}", 0, quorum},
+		{"{min-members: 4, active-strategy: static-quorum, static-quorum: {quorum-size: 3}}", 6, quorum +
+			"\nstatic-quorum.quorum-size: 3 allows at most 5 members: with 6 any partition downs them all; use 4"},
+		{"{min-members: 2, active-strategy: static-quorum, static-quorum: {quorum-size: 3}}", 2, quorum +
+			"\nstatic-quorum.quorum-size: 3 is more than the 2 members: any partition downs them all"},
+		{"{min-members: 2, active-strategy: keep-majority}", 2, "active-strategy: keep-majority has no lease: " +
+			both + "all go down in a split into three or more parts without a majority" + safe +
+			"\nactive-strategy: keep-majority with 2 members keeps the one with the lowest address, whichever of them works"},
+		{"{min-members: 2, active-strategy: keep-referee, keep-referee: {address: a, down-all-if-less-than-nodes: 4}}", 3,
+			"active-strategy: keep-referee has no lease: " + both + "all go down when the referee is gone" + safe +
+				"\nkeep-referee.down-all-if-less-than-nodes: 4 is more than the 3 members: any partition downs them all"},
+		{"{active-strategy: keep-oldest}", 0, "active-strategy: keep-oldest has no lease: " +
+			both + "a larger side may go down because the oldest is on the other one" + safe},
+		{"{active-strategy: DOWN-ALL}", 0, "active-strategy: down-all has no lease: every partition downs all members" + safe},
 		{"{min-members: 4}", 3, "min-members: 4: a cluster of 3 members never arms"},
-		{"{down-all-when-indirectly-connected: off, indirectly-connected: down}", 5, ""},
-		{"{down-all-when-indirectly-connected: off}", 5,
+		{"{min-members: 3, down-all-when-indirectly-connected: off, indirectly-connected: down}", 5, ""},
+		{"{min-members: 3, down-all-when-indirectly-connected: off}", 5,
 			"down-all-when-indirectly-connected: has no effect with indirectly-connected: keep-largest-group: the lease makes any group safe"},
 	} {
 		var got []string
@@ -251,6 +267,43 @@ func TestWarnings(t *testing.T) {
 	}
 	none := parse(t, "system: s\ndowning-provider: none")
 	require.Equal(t, "downing-provider: none: nobody is ever downed", none.Warnings(5)[0].String())
+}
+
+// Each warning names its key and the way out.
+func TestTimes_WarnsOfTimes(t *testing.T) {
+	const majority, beside = "split-brain-resolver: {lease-majority: ", "serf: {rpc: '127.0.0.1:7373', rpc-timeout: "
+	for _, tc := range []struct{ text, want string }{
+		{"", ""},
+		{"split-brain-resolver: {stable-after: 10m}", ""},
+		{"split-brain-resolver: {stable-after: 11m}", "stable-after: 11m0s: both sides run for that long; use at most 10m0s"},
+		{majority + "{acquire-lease-delay-for-minority: 11m}}",
+			"acquire-lease-delay-for-minority: 11m0s: a smaller side that is left alone waits for that long; use at most 10m0s"},
+		{"lease: {lease-operation-timeout: 499ms}", "lease-operation-timeout: 499ms: an answer that takes longer counts as none, " +
+			"so a slow store downs members; use at least 500ms"},
+		{"lease: {heartbeat-timeout: 1h, lease-operation-timeout: 201s}", "lease-operation-timeout: 3m21s: a side waits for a silent store " +
+			"for 10m3s, the decision deadline; use at most 3m20s"},
+		{"lease: {heartbeat-timeout: 1h, lease-operation-timeout: 200s}", ""},
+		{majority + "{suspend-timeout: 10s}}", ""},
+		{majority + "{when-lease-unknown: suspend, suspend-timeout: 20s}}", ""},
+		{majority + "{when-lease-unknown: suspend, suspend-timeout: 10s}}", "suspend-timeout: 10s is shorter than stable-after (20s): " +
+			"who waits for the store goes down before a view is stable again; use more"},
+		{beside + "22s}", ""},
+		{beside + "400ms}", "serf.rpc-timeout: 400ms: a short pause of the stock agent downs this member; use at least 500ms"},
+		{beside + "22500ms}", "serf.rpc-timeout: 22.5s is not below detection and stable-after (22.5s): " +
+			"a member whose stock agent is silent may outlive the decision; use less"},
+		{"split-brain-resolver: {stable-after: auto}", ""}, // whoever embeds it has no stock agent
+		{"split-brain-resolver: {stable-after: auto}\nserf: {node: a}", ""},
+		{"split-brain-resolver: {stable-after: auto}\n" + beside + "15s}", "serf.rpc-timeout: 15s is not below detection and " +
+			"stable-after (9.5s): a member whose stock agent is silent may outlive the decision; use less"},
+	} {
+		in, report := parse(t, "system: s\n"+tc.text).Times(0, "")
+		require.Equal(t, 5, in.Members)
+		var got []string
+		for _, w := range report.Warnings {
+			got = append(got, w.String())
+		}
+		require.Equal(t, tc.want, strings.Join(got, "\n"), tc.text)
+	}
 }
 
 // Rule 20: no lease, no start. KUBECONFIG names nothing.

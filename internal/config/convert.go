@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -151,10 +152,12 @@ func (l *Lease) blocks() []leaseBlock {
 	}
 }
 
-// Times returns the times of a cluster of so many members, and what they follow from. An empty profile is
-// serf.profile. The warnings are those of the settings as well; they are never nil.
+// Times returns the times of a cluster of so many members, and what they follow from. 0 members: it is not
+// known how many; then it is 5, or min-members if that is more. An empty profile is serf.profile. The warnings
+// are those of the settings as well; they are never nil.
 func (f *File) Times(members int, profile string) (timing.Input, timing.Report) {
-	r := &f.SplitBrainResolver
+	r, warnings := &f.SplitBrainResolver, f.Warnings(members)
+	members = cmp.Or(members, max(usualMembers, min(r.MinMembers, MaxMembers)))
 	rules, times := f.over(f.Resolver(), profile), f.Lease.Settings(r.LeaseMajority.LeaseImplementation)
 	gossip, _ := timing.Profile(cmp.Or(profile, f.Serf.Profile)) // validated
 	in := timing.Input{
@@ -166,9 +169,15 @@ func (f *File) Times(members int, profile string) (timing.Input, timing.Report) 
 		Watch: bool(r.LeaseMajority.Watch),
 	}
 	report := timing.Compute(in)
-	report.Warnings = append(append([]timing.Warning{}, f.Warnings(members)...), report.Warnings...)
+	report.Warnings = append([]timing.Warning{}, slices.Concat(warnings, f.timeWarnings(&in, &report), report.Warnings)...)
 	return in, report
 }
+
+const (
+	// MaxMembers is the size of the largest cluster that times are computed for.
+	MaxMembers   = 100_000
+	usualMembers = 5
+)
 
 const implementationKey = "split-brain-resolver.lease-majority.lease-implementation"
 

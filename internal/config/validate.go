@@ -332,25 +332,72 @@ func (c *checker) hook(path string, command []string) {
 	}
 }
 
-// Warnings names settings that are allowed but cannot work as they are in a cluster of so many members.
-// Those that follow from times are found by package timing.
+// Loopback reports whether only this machine reaches the page.
+func (h *HTTP) Loopback() bool {
+	host, _, err := net.SplitHostPort(h.Listen)
+	return err != nil || host == "localhost" || net.ParseIP(host).IsLoopback() // empty: there is no page
+}
+
+// Exposes warns of what a page that others reach gives away.
+func (h *HTTP) Exposes() (ws []timing.Warning) {
+	warn := warnings(&ws)
+	warn(h.TokenFile == "", "http.listen", "everybody who reaches this address sees the members, the lease and the configuration: "+
+		"set http.token-file, or listen on 127.0.0.1")
+	warn(h.TLSCertFile == "", "http.listen", "what is served here, tokens included, crosses the network in clear text: "+
+		"set http.tls-cert-file and http.tls-key-file, or listen on 127.0.0.1")
+	return ws
+}
+
+// Warnings names settings that are allowed but cannot work as they are in a cluster of so many members; 0: it
+// is not known how many. Those that follow from times are not among them: see Times.
 func (f *File) Warnings(members int) (ws []timing.Warning) {
-	r := &f.SplitBrainResolver
-	warn := func(when bool, key, format string, args ...any) {
-		if when {
-			ws = append(ws, timing.Warning{Key: key, Text: fmt.Sprintf(format, args...)})
-		}
-	}
+	r, strategy := &f.SplitBrainResolver, strings.ToLower(f.SplitBrainResolver.ActiveStrategy)
+	warn := warnings(&ws)
 	warn(f.DowningProvider == ProviderNone, "downing-provider", "none: nobody is ever downed")
-	warn(r.MinMembers > members, "min-members", "%d: a cluster of %d members never arms", r.MinMembers, members)
 	if r.NeedsLease() {
 		f.leaseWarnings(warn)
+	} else {
+		warn(true, "active-strategy", "%s has no lease: %s; lease-majority keeps one side, whatever they see", strategy, leaseless[strategy])
 	}
-	switch strings.ToLower(r.ActiveStrategy) {
+	if members > 0 {
+		r.sizeWarnings(strategy, members, warn)
+	}
+	return ws
+}
+
+// warner takes a warning, if it applies.
+type warner func(when bool, key, format string, args ...any)
+
+func warnings(ws *[]timing.Warning) warner {
+	return func(when bool, key, format string, args ...any) {
+		if when {
+			*ws = append(*ws, timing.Warning{Key: key, Text: fmt.Sprintf(format, args...)})
+		}
+	}
+}
+
+// leaseless says what may become of a cluster whose strategy has no lease.
+var leaseless = map[string]string{
+	"down-all":      "every partition downs all members",
+	"keep-majority": bothStay + "all go down in a split into three or more parts without a majority",
+	"keep-oldest":   bothStay + "a larger side may go down because the oldest is on the other one",
+	"keep-referee":  bothStay + "all go down when the referee is gone",
+	"static-quorum": bothStay + "all go down where no part has quorum-size members",
+}
+
+const bothStay = "both sides may stay where they see different members, and "
+
+func (r *SplitBrainResolver) sizeWarnings(strategy string, members int, warn warner) {
+	majority := members/2 + 1
+	warn(r.MinMembers > members, "min-members", "%d: a cluster of %d members never arms", r.MinMembers, members)
+	warn(r.MinMembers < majority, "min-members",
+		"%d is less than a majority of %d members: a part that starts alone is taken for the whole; use %d",
+		r.MinMembers, members, majority)
+	switch strategy {
 	case "static-quorum":
 		q := r.StaticQuorum.QuorumSize
 		warn(members > 2*q-1, "static-quorum.quorum-size", "%d allows at most %d members: with %d any partition downs them all; use %d",
-			q, 2*q-1, members, members/2+1)
+			q, 2*q-1, members, majority)
 		warn(q > members, "static-quorum.quorum-size", "%d is more than the %d members: any partition downs them all", q, members)
 	case "keep-majority":
 		warn(members == 2, "active-strategy", "keep-majority with 2 members keeps the one with the lowest address, whichever of them works")
@@ -358,10 +405,9 @@ func (f *File) Warnings(members int) (ws []timing.Warning) {
 		limit := r.KeepReferee.DownAllIfLessThanNodes
 		warn(limit > members, "keep-referee.down-all-if-less-than-nodes", "%d is more than the %d members: any partition downs them all", limit, members)
 	}
-	return ws
 }
 
-func (f *File) leaseWarnings(warn func(when bool, key, format string, args ...any)) {
+func (f *File) leaseWarnings(warn warner) {
 	r, usual := &f.SplitBrainResolver, DefaultSplitBrainResolver()
 	warn(r.IndirectlyConnected == strategies.KeepLargestGroup && r.DownAllWhenIndirectlyConnected != usual.DownAllWhenIndirectlyConnected,
 		"down-all-when-indirectly-connected", "has no effect with indirectly-connected: %s: the lease makes any group safe",
@@ -377,4 +423,41 @@ func (f *File) leaseWarnings(warn func(when bool, key, format string, args ...an
 		warn(api == "akka" || api == "pekko", "lease.kubernetes.api",
 			"%s: a program other than serf-sbr that writes the lease takes the verdict out of it; share it for locks, not for a resolver", api)
 	}
+}
+
+// A store or an agent that works may need leastTimeout for an answer; nobody who chose it waits longer than
+// mostDelay for a decision.
+const (
+	leastTimeout = 500 * time.Millisecond
+	mostDelay    = 10 * time.Minute
+)
+
+// timeWarnings names times that are allowed but unsafe, beside those that package timing finds.
+func (f *File) timeWarnings(in *timing.Input, r *timing.Report) (ws []timing.Warning) {
+	warn, m := warnings(&ws), &f.SplitBrainResolver.LeaseMajority
+	warn(in.StableAfter > mostDelay, "stable-after", "%v: both sides run for that long; use at most %v",
+		in.StableAfter, mostDelay)
+	if in.Lease {
+		warn(in.MinorityDelay > mostDelay, "acquire-lease-delay-for-minority",
+			"%v: a smaller side that is left alone waits for that long; use at most %v", in.MinorityDelay, mostDelay)
+		warn(in.LeaseTimeout < leastTimeout, "lease-operation-timeout",
+			"%v: an answer that takes longer counts as none, so a slow store downs members; use at least %v",
+			in.LeaseTimeout, leastTimeout)
+		warn(in.LeaseDeadline > mostDelay, "lease-operation-timeout",
+			"%v: a side waits for a silent store for %v, the decision deadline; use at most %v",
+			in.LeaseTimeout, in.LeaseDeadline, mostDelay/deadlineOperations)
+		warn(m.WhenLeaseUnknown == unknownSuspend && m.SuspendTimeout < in.StableAfter, "suspend-timeout",
+			"%v is shorter than stable-after (%v): who waits for the store goes down before a view is stable again; use more",
+			m.SuspendTimeout, in.StableAfter)
+	}
+	s, decided := &f.Serf, r.Decision.Majority.Fastest
+	if s.OwnNode() || s.RPC == "" && s.RPCTimeout == Default().Serf.RPCTimeout { // no stock agent is spoken of
+		return ws
+	}
+	warn(s.RPCTimeout < leastTimeout, "serf.rpc-timeout",
+		"%v: a short pause of the stock agent downs this member; use at least %v", s.RPCTimeout, leastTimeout)
+	warn(in.Members > 1 && s.RPCTimeout >= decided, "serf.rpc-timeout",
+		"%v is not below detection and stable-after (%v): a member whose stock agent is silent may outlive the decision; use less",
+		s.RPCTimeout, decided)
+	return ws
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/net/netutil"
+
+	"github.com/serf-sbr/serf-sbr/internal/config"
 )
 
 // What one client may take.
@@ -63,7 +65,10 @@ func New(o Options) (*Server, error) {
 	s.ln = netutil.LimitListener(ln, maxConns)
 	loopback := isLoopback(ln.Addr())
 	if !loopback {
-		s.warn(guard)
+		h := config.HTTP{TokenFile: o.TokenFile, TLSCertFile: o.TLSCert}
+		for _, w := range h.Exposes() {
+			s.log.Warn("sbr: "+w.Text, "listen", s.Addr().String())
+		}
 	}
 	s.http = &http.Server{
 		Handler:           s.handler(&o, guard, loopback),
@@ -87,17 +92,6 @@ func listenError(address string, err error) error {
 func isLoopback(a net.Addr) bool {
 	tcp, ok := a.(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback()
-}
-
-func (s *Server) warn(guard *token) {
-	if guard == nil {
-		s.log.Warn("sbr: everybody who reaches this address sees the members, the lease and the configuration: set http.token-file, or listen on 127.0.0.1",
-			"listen", s.Addr().String())
-	}
-	if s.tls == nil {
-		s.log.Warn("sbr: what is served here, tokens included, crosses the network in clear text: set http.tls-cert-file and http.tls-key-file, or listen on 127.0.0.1",
-			"listen", s.Addr().String())
-	}
 }
 
 // Addr is the address that is listened on, with the port that was taken for port 0.
