@@ -85,7 +85,8 @@ func newConfigCheck(s streams) *cobra.Command {
 		in, report := f.Times(q.members, profile)
 		answer := checkAnswer{
 			Valid: true, Digest: f.Digest(), LeaseName: lease, Members: in.Members, Profile: profile,
-			Timing: newTimingAnswer(in, &report), Warnings: append(report.Warnings, placeWarnings(f, store)...), assumed: q.members == 0,
+			Timing: newTimingAnswer(in, &report), assumed: q.members == 0,
+			Warnings: append(report.Warnings, placeWarnings(f, store)...),
 		}
 		effective := f.Redacted().Effective()
 		if err := yaml.Unmarshal(effective, &answer.Config); err != nil {
@@ -116,8 +117,9 @@ func placeWarnings(f *config.File, store string) (ws []timing.Warning) {
 		{store, key, f.LeaseName()}, {f.Singleton.UseLease, "system", f.SingletonLeaseName("x")},
 	} {
 		if name, err := nameIn(lease.store, lease.name); err == nil && name != lease.name {
-			ws = append(ws, timing.Warning{Key: lease.key, Text: fmt.Sprintf("the lease %s is called %s in Kubernetes: another cluster whose name "+
-				"becomes the same would share the lease: give a name of lower-case letters, digits and -", lease.name, name)})
+			ws = append(ws, timing.Warning{Key: lease.key, Text: fmt.Sprintf("the lease %s is called %s in Kubernetes: "+
+				"another cluster whose name becomes the same would share the lease: "+
+				"give a name of lower-case letters, digits and -", lease.name, name)})
 		}
 	}
 	if !f.HTTP.Loopback() {

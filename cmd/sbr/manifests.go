@@ -77,9 +77,9 @@ func newManifests(s streams) *cobra.Command {
 		if err != nil {
 			return badInput{err}
 		}
-		if m.namespace == "" && f.Lease.Kubernetes.Namespace == "" { // a guess: no cluster is asked, and no kubeconfig read
-			fmt.Fprintf(s.err, "sbr: the namespace is %s: lease.kubernetes.namespace is not set, and members then take that of their "+
-				"pod or kubeconfig: give -n, if that is another one\n", o.Namespace)
+		if m.namespace == "" && f.Lease.Kubernetes.Namespace == "" { // what the members find is not known here
+			fmt.Fprintf(s.err, "sbr: the namespace is %s: lease.kubernetes.namespace is not set, and members then take "+
+				"that of their pod or kubeconfig: give -n, if that is another one\n", o.Namespace)
 		}
 		if *output == formatJSON {
 			return manifest.WriteJSON(s.out, o)

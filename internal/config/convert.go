@@ -169,7 +169,8 @@ func (f *File) Times(members int, profile string) (timing.Input, timing.Report) 
 		Watch: bool(r.LeaseMajority.Watch),
 	}
 	report := timing.Compute(in)
-	report.Warnings = append([]timing.Warning{}, slices.Concat(warnings, f.timeWarnings(&in, &report), report.Warnings)...)
+	warnings = slices.Concat(warnings, f.timeWarnings(&in, &report), report.Warnings)
+	report.Warnings = append([]timing.Warning{}, warnings...)
 	return in, report
 }
 

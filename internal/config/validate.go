@@ -341,10 +341,10 @@ func (h *HTTP) Loopback() bool {
 // Exposes warns of what a page that others reach gives away.
 func (h *HTTP) Exposes() (ws []timing.Warning) {
 	warn := warnings(&ws)
-	warn(h.TokenFile == "", "http.listen", "everybody who reaches this address sees the members, the lease and the configuration: "+
-		"set http.token-file, or listen on 127.0.0.1")
-	warn(h.TLSCertFile == "", "http.listen", "what is served here, tokens included, crosses the network in clear text: "+
-		"set http.tls-cert-file and http.tls-key-file, or listen on 127.0.0.1")
+	warn(h.TokenFile == "", "http.listen", "everybody who reaches this address sees the members, the lease and "+
+		"the configuration: set http.token-file, or listen on 127.0.0.1")
+	warn(h.TLSCertFile == "", "http.listen", "what is served here, tokens included, crosses the network in clear "+
+		"text: set http.tls-cert-file and http.tls-key-file, or listen on 127.0.0.1")
 	return ws
 }
 
@@ -357,7 +357,8 @@ func (f *File) Warnings(members int) (ws []timing.Warning) {
 	if r.NeedsLease() {
 		f.leaseWarnings(warn)
 	} else {
-		warn(true, "active-strategy", "%s has no lease: %s; lease-majority keeps one side, whatever they see", strategy, leaseless[strategy])
+		warn(true, "active-strategy", "%s has no lease: %s; lease-majority keeps one side, whatever they see",
+			strategy, leaseless[strategy])
 	}
 	if members > 0 {
 		r.sizeWarnings(strategy, members, warn)
