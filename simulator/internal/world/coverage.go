@@ -41,7 +41,7 @@ var (
 	}
 	topics = []sbr.Topic{
 		sbr.TopicArmed, sbr.TopicDecision, sbr.TopicLease, sbr.TopicVerdict, sbr.TopicHealed, sbr.TopicIgnored, sbr.TopicPaused,
-		sbr.TopicBackwards, sbr.TopicConflict,
+		sbr.TopicTiming, sbr.TopicBackwards, sbr.TopicConflict,
 	}
 )
 

@@ -2,6 +2,8 @@ package world
 
 import (
 	"maps"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -49,6 +51,24 @@ func TestCoverage_CountsWhatResolversDo(t *testing.T) {
 		"waiting-for-lease + MemberGone -> waiting-for-lease":                              1,
 		"waiting-for-lease + Observations -> waiting-for-lease":                            1,
 	}, c.Counts())
+}
+
+// Every effect and every topic that package sbr declares has a word, and each its own place.
+func TestCoverage_KnowsAllEffectsAndTopics(t *testing.T) {
+	source, err := os.ReadFile("../../../sbr/effect.go")
+	require.NoError(t, err)
+	var words []string
+	var declared []sbr.Topic
+	for _, m := range regexp.MustCompile(`\((\w+)\) effect\(\)|Topic += "(.+)"`).FindAllSubmatch(source, -1) {
+		if topic := string(m[2]); topic != "" {
+			declared = append(declared, sbr.Topic(topic))
+		} else if word := string(m[1]); word != "Explain" { // it has those of its topics
+			words = append(words, word)
+		}
+	}
+	require.ElementsMatch(t, words, effectWords)
+	require.ElementsMatch(t, declared, topics)
+	require.NotZero(t, doings(1)<<(len(words)+len(declared)-1), "more than a doings has room for")
 }
 
 func TestCoverage_ChangesNothing(t *testing.T) {
