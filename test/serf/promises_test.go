@@ -105,41 +105,42 @@ func (p *player) observe(proc *process, o downing.Occurrence) {
 	}
 }
 
-// view is what the status of a process shows: whether it works, and which members it reaches.
+// view is what the status of a process shows: whether it works, and which members it lists, and believes in: not
+// in those that were downed or leave.
 type view struct {
-	state   sbr.State
-	reaches map[string]bool
+	state    sbr.State
+	believes map[string]bool
 }
 
-// changed reports whether the next view has lost something that this one had, or got it back: newcomers are
-// not counted.
+// changed reports whether the process went to work, or ceased to, or lists a member no more that it believed
+// in. The simulator's World.Stirred counts the same.
 func (v view) changed(next view) bool {
-	if v.reaches == nil {
-		return false // there was none
-	}
-	for id, reachable := range v.reaches {
-		if now, known := next.reaches[id]; !known || now != reachable {
+	for id, believed := range v.believes {
+		if _, listed := next.believes[id]; believed && !listed && next.believes != nil {
 			return true
 		}
 	}
-	return v.state != next.state
+	return v.state != "" && v.state != next.state
 }
 
 // sample looks at what all processes show at this moment: whether it has changed, and whether it may.
 func (p *player) sample() {
 	for _, proc := range p.procs {
-		var next view
+		next := view{state: sbr.StateUp} // also that of who is gone, or arms: it waits for nothing
 		if proc.up() {
 			s := proc.provider.Status()
-			next = view{state: s.State, reaches: make(map[string]bool)}
-			if s.State == sbr.StateArming {
-				next.state = sbr.StateUp // that it arms is no change
+			next.believes = make(map[string]bool)
+			if s.State != sbr.StateArming {
+				next.state = s.State
 			}
 			for _, m := range s.Members {
-				next.reaches[m.Incarnation] = m.Reachable
+				status, _ := sbr.ParseStatus(m.Status)
+				next.believes[m.Incarnation] = status <= sbr.Up
 				proc.met[sbr.ID(m.Incarnation)] = true
 			}
 			p.mayShow(proc, &s)
+		} else if proc.wasDowned() {
+			next.state = sbr.StateDown
 		}
 		if proc.shown.changed(next) {
 			p.moved = p.now()

@@ -32,10 +32,8 @@ func (p *process) carry(e sbr.Effect) {
 	case sbr.Remove:
 		p.remove(e.IDs)
 	case sbr.Suspend:
-		p.w.stirred()
 		p.w.note(p, "suspended", "%s", e.Reason)
 	case sbr.Resume:
-		p.w.stirred()
 		p.w.note(p, "resumed", "%s", e.Reason)
 	case sbr.DownSelf:
 		p.down(e.Reason)
@@ -54,7 +52,6 @@ func (p *process) down(reason string) {
 	p.downReason, p.downAt = reason, p.w.now
 	p.stage = stageDowned
 	p.w.look()
-	p.w.stirred()
 	p.w.account()
 	p.w.note(p, "down", "%s", reason)
 	p.eachDriver(func(t *driver) { t.step(t.first, core.Downed{Why: reason}) })

@@ -203,6 +203,24 @@ func TestSettled_FollowsTheTruth(t *testing.T) {
 	require.Less(t, w.Stirred(), time.Minute)
 }
 
+// Stirred is the moment from which on the world is settled, however late a member forgets one that was downed.
+func TestStirred_IsWhenTheWorldHadSettled(t *testing.T) {
+	const step = 10 * time.Millisecond
+	for seed := range uint64(8) {
+		w := healthy(t, func(o *Options) { o.Nodes, o.Seed = 20, seed })
+		w.Run(20 * time.Second)
+		w.Partition([]int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11})
+		var unsettled time.Duration
+		for at := 20 * time.Second; at < 2*time.Minute; at += step {
+			if w.Run(at); !w.Settled() {
+				unsettled = at
+			}
+		}
+		require.True(t, w.Settled())
+		require.InDelta(t, unsettled+step/2, w.Stirred(), float64(step/2), "seed %d", seed)
+	}
+}
+
 // What a clock shows does not jump when its rate changes, and the next deadline moves with the rate.
 func TestSetClock_ChangesTheRateOfARunningProcess(t *testing.T) {
 	w := healthy(t, nil)

@@ -23,7 +23,6 @@ func (p *process) observe(refresh bool) {
 		p.take(sbr.Observations{Reports: o.Reports}, p.clock())
 	}
 	for _, c := range o.Changed {
-		p.w.stirred()
 		p.w.note(p, "detects", "%s %s", p.w.byID[c.ID], either(c.Unreachable, "failed", "alive"))
 		p.step(c)
 	}

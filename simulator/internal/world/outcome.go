@@ -6,12 +6,20 @@ import (
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
-// stirred notes that a member's view of the cluster, or its part in it, has just changed.
+// stirred notes that what Settled reports may just have changed.
 func (w *World) stirred() { w.moved = w.now }
 
-// Stirred is when a member's view of the cluster, or its part in it, changed last: a member was condemned,
-// seen again, removed, suspended, resumed, downed, or crashed. In a world that is Settled it is the moment at
-// which it had settled.
+// shows notes the state of the process's resolver. That it arms is no change: newcomers resolve nothing.
+func (p *process) shows(state sbr.State) {
+	if state != p.state && p.state != sbr.StateArming {
+		p.w.stirred()
+	}
+	p.state = state
+}
+
+// Stirred is when a member last was suspended, went to work again, was downed, or crashed, or when one that was
+// believed in was gone. In a world that is Settled it is the moment at which it had settled; that members
+// forget the downed ones later is housekeeping.
 func (w *World) Stirred() time.Duration { return w.moved }
 
 // Settled reports whether every process that is up is at work and reaches all members it believes in: nothing

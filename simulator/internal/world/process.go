@@ -34,6 +34,7 @@ type process struct {
 	rate         float64
 
 	stage      stage
+	state      sbr.State // of its resolver, as it was shown last
 	paused     bool
 	pausedAt   time.Duration
 	backlog    []action
@@ -114,7 +115,7 @@ type process struct {
 func (w *World) newProcess(n *Node, rec sbr.Record) *process {
 	p := &process{
 		w: w, node: n, index: len(w.procs), id: n.nextID(), since: w.now, rate: n.rate,
-		prev: n.proc, due: never,
+		prev: n.proc, due: never, state: sbr.StateArming,
 	}
 	p.self = sbr.Member{
 		ID: p.id, Name: n.Name, Addr: address(n.index + 1), Roles: n.Roles,
@@ -304,6 +305,7 @@ func (p *process) take(e sbr.Event, now time.Duration) (quiet bool) {
 
 // carryOut carries out effects.
 func (p *process) carryOut(effects []sbr.Effect) {
+	p.shows(p.r.State())
 	p.weigh()
 	for _, c := range p.w.checks {
 		c.stepped(p.w, p, effects)

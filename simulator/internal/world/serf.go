@@ -156,7 +156,7 @@ func (p *process) drop(q *peer, to status) {
 // its successor proves it.
 func (p *process) gone(s *process, ended bool) {
 	w := p.w
-	if p.runs() {
+	if m, ok := p.r.Member(s.id); ok && p.runs() && m.Status <= sbr.Up {
 		w.stirred()
 	}
 	w.note(p, "forgets", "%s", s)

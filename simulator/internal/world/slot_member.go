@@ -140,6 +140,7 @@ func (p *process) goodbye() {
 	if p.stage == stageRunning {
 		p.w.disturb()
 		p.step(sbr.Left{})
+		p.shows(sbr.StateUp) // who is gone waits for nothing
 		p.leave()
 	}
 }
