@@ -204,7 +204,8 @@ func (in *incident) take(l logLine) error {
 		if l.keys["exit-status"] != "" {
 			st.ended, st.status = l.at, l.keys["exit-status"]
 		}
-		if subject := l.keys["subject"]; subject != "" && l.keys["outcome"] == sbr.Granted.String() {
+		granted := []string{sbr.Granted.String(), strconv.Itoa(int(sbr.Granted))} // as text, and in JSON
+		if subject := l.keys["subject"]; subject != "" && slices.Contains(granted, l.keys["outcome"]) {
 			in.member(subject)
 			in.downs = append(in.downs, timedStep{l.at, scenario.Step{Down: &subject, By: &name}})
 		}
