@@ -105,8 +105,8 @@ func (p *player) observe(proc *process, o downing.Occurrence) {
 	}
 }
 
-// view is what the status of a process shows: whether it works, and which members it lists, and believes in: not
-// in those that were downed or leave.
+// view is what the status of a process shows: whether it works, which members it lists, and whether it
+// believes in them: not in those that were downed or leave.
 type view struct {
 	state    sbr.State
 	believes map[string]bool

@@ -203,7 +203,7 @@ func TestSettled_FollowsTheTruth(t *testing.T) {
 	require.Less(t, w.Stirred(), time.Minute)
 }
 
-// Stirred is the moment from which on the world is settled, however late a member forgets one that was downed.
+// Stirred is the moment from which on the world is settled, however late a member forgets a downed one.
 func TestStirred_IsWhenTheWorldHadSettled(t *testing.T) {
 	const step = 10 * time.Millisecond
 	for seed := range uint64(8) {

@@ -17,8 +17,8 @@ func (p *process) shows(state sbr.State) {
 	p.state = state
 }
 
-// Stirred is when a member last was suspended, went to work again, was downed, or crashed, or when one that was
-// believed in was gone. In a world that is Settled it is the moment at which it had settled; that members
+// Stirred is when a member last was suspended, went to work again, was downed, or crashed, or when one that
+// was believed in was gone. In a world that is Settled it is the moment at which it had settled; that members
 // forget the downed ones later is housekeeping.
 func (w *World) Stirred() time.Duration { return w.moved }
 
