@@ -100,7 +100,7 @@ func (e *engine) requested(name string) (id sbr.ID, why string) {
 func (e *engine) answerOperator(a sbr.AnswerDownRequest) {
 	name := NameOf(a.ID)
 	e.log.Warn("sbr: an operator asked to down a member", "member", e.self.Name, "incarnation", e.self.ID,
-		"subject", name, "outcome", a.Outcome, "why", a.Text)
+		"subject", name, "outcome", a.Outcome.String(), "why", a.Text)
 	answer := e.operator
 	if answer == nil {
 		return

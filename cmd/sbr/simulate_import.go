@@ -204,8 +204,7 @@ func (in *incident) take(l logLine) error {
 		if l.keys["exit-status"] != "" {
 			st.ended, st.status = l.at, l.keys["exit-status"]
 		}
-		granted := []string{sbr.Granted.String(), strconv.Itoa(int(sbr.Granted))} // as text, and in JSON
-		if subject := l.keys["subject"]; subject != "" && slices.Contains(granted, l.keys["outcome"]) {
+		if subject := l.keys["subject"]; subject != "" && l.keys["outcome"] == sbr.Granted.String() {
 			in.member(subject)
 			in.downs = append(in.downs, timedStep{l.at, scenario.Step{Down: &subject, By: &name}})
 		}
