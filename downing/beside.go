@@ -30,8 +30,8 @@ var (
 // agentrpc implements it for a stock `serf agent`, over its RPC port. All methods are safe for concurrent
 // use.
 type Agent interface {
-	// Open connects, retrying until ctx ends, and returns the agent's own node as Serf lists it. It is called
-	// once. From then on events are delivered until Close, and a lost connection is made again.
+	// Open connects, retrying until ctx ends, and returns the agent's own node as Serf lists it. It is not
+	// called after Close. From then on events are delivered until Close, and a lost connection is made again.
 	Open(ctx context.Context, events AgentEvents) (serf.Member, error)
 	// Members is Serf's list as it was last read, and when it was asked for: this member is sure of nothing
 	// younger (Peers.Sure). It never blocks. The list is current from one reading to the moment in which the

@@ -98,7 +98,8 @@ func (p *Provider) Start(ctx context.Context, s *serf.Serf) error { return p.eng
 // receives the decision and is no member for the resolver. While the agent does not answer this member is
 // suspended and decides nothing; after Config.AgentTimeout it goes down.
 //
-// Errors: ErrStarted, those of the agent and of the lease.
+// Errors: ErrStarted, those of the agent, of the lease and of the state file. After an error the agent may be
+// closed: the next try needs a new one.
 func (p *Provider) Beside(ctx context.Context, agent Agent, prober Prober) error {
 	return p.engine.Beside(ctx, agent, prober)
 }

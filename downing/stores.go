@@ -43,6 +43,9 @@ func (e *engine) openLease(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("downing: lease %s: %w", e.cfg.leaseName(), err)
 	}
+	if e.lease != nil {
+		e.lease.Close() // of an earlier try, which failed later
+	}
 	e.lease = l
 	e.rec.set(func(now *readings) { now.lease, now.store = l, e.cfg.Store })
 	rec, err := e.firstRead(ctx)

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -192,7 +193,8 @@ func readKeyring(path string) ([][]byte, error) {
 func (o *own) prepare(ctx context.Context, p *downing.Provider) error {
 	if !o.prepared {
 		err := p.Prepare(ctx, o.conf)
-		if err != nil && ctx.Err() == nil && !errors.Is(err, downing.ErrLease) {
+		passes := errors.Is(err, downing.ErrLease) || errors.As(err, new(syscall.Errno)) // the disk of the state file
+		if err != nil && ctx.Err() == nil && !passes {
 			return Problem{err} // of the names and limits in the configuration
 		}
 		if err != nil {

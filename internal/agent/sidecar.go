@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/serf-sbr/serf-sbr/downing"
@@ -19,10 +20,10 @@ import (
 // sidecar is the node of a stock agent.
 type sidecar struct {
 	*rejoiner
-	agent *agentrpc.Agent
-	probe *probe.Server
-	addr  string // of the stock agent
-	then  string // what is waited for once that answers
+	options agentrpc.Options
+	agent   atomic.Pointer[agentrpc.Agent] // that of the newest try: a try that fails ends its agent for good
+	probe   *probe.Server
+	then    string // what is waited for once the stock agent answers
 }
 
 func newSidecar(f *config.File, then string, log *slog.Logger) (*sidecar, error) {
@@ -30,31 +31,42 @@ func newSidecar(f *config.File, then string, log *slog.Logger) (*sidecar, error)
 	if err != nil {
 		return nil, err
 	}
-	o := agentrpc.DefaultOptions()
-	o.Addr, o.AuthKey, o.Logger = f.Serf.RPCAddress(), f.Serf.RPCAuthKey, log
-	a, err := agentrpc.New(o)
-	if err != nil {
+	s := &sidecar{rejoiner: newRejoiner(f, nil, log), options: agentrpc.DefaultOptions(), probe: p, then: then}
+	s.options.Addr, s.options.AuthKey, s.options.Logger = f.Serf.RPCAddress(), f.Serf.RPCAuthKey, log
+	if err := s.renew(); err != nil {
 		p.Close()
 		return nil, err
 	}
-	return &sidecar{rejoiner: newRejoiner(f, a, log), agent: a, probe: p, addr: o.Addr, then: then}, nil
+	return s, nil
+}
+
+func (s *sidecar) renew() error {
+	a, err := agentrpc.New(s.options)
+	if err == nil {
+		s.agent.Store(a)
+		s.rejoiner.agent = a
+	}
+	return err
 }
 
 // prepare does everything: an unreachable stock agent may come back, and one with another key may get the
 // right one.
 func (s *sidecar) prepare(ctx context.Context, p *downing.Provider) error {
-	return p.Beside(ctx, s.agent, s.probe)
+	if err := s.renew(); err != nil {
+		return err
+	}
+	return p.Beside(ctx, s.agent.Load(), s.probe)
 }
 
 func (s *sidecar) waits() string {
-	_, _, silence := s.agent.Members()
+	_, _, silence := s.agent.Load().Members()
 	switch {
 	case silence == nil:
 		return s.then
 	case errors.Is(silence, downing.ErrAgentSilent):
-		return "waiting for the Serf agent at " + s.addr
+		return "waiting for the Serf agent at " + s.options.Addr
 	default:
-		return fmt.Sprintf("waiting for the Serf agent at %s: %v", s.addr, silence)
+		return fmt.Sprintf("waiting for the Serf agent at %s: %v", s.options.Addr, silence)
 	}
 }
 
@@ -68,7 +80,7 @@ func (s *sidecar) leave(ctx context.Context, p *downing.Provider) error { return
 
 func (s *sidecar) close() {
 	s.rejoiner.close()
-	s.agent.Close()
+	s.agent.Load().Close()
 	s.probe.Close()
 }
 

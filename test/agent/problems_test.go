@@ -136,6 +136,41 @@ func TestRun_WaitsForPortAndFolderBesideAnAgent(t *testing.T) {
 	says("waiting for the Serf agent at 127.0.0.1:1: cannot connect: connection refused")
 }
 
+// A state file that cannot be written when the member begins (a full disk) is waited for, beside a stock agent
+// and without one: the next try is no worse than the first.
+func TestRun_WaitsForTheStateFile(t *testing.T) {
+	for name, at := range map[string]func() (place, serf string){
+		"a node of its own": func() (string, string) { return "n1", "node: n1, bind: '127.0.0.1:0'" },
+		"beside an agent": func() (string, string) {
+			if testing.Short() {
+				t.Skip("builds a stock agent: run without -short")
+			}
+			rpc := serftest.Start(t, serftest.Options{Node: "n1"}).RPC()
+			return strings.Replace(rpc, ":", "_", 1), "rpc: '" + rpc + "', probe: '127.0.0.1:0'"
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := home(t)
+			place, node := at()
+			inTheWay := filepath.Join(dir, "s@"+place+".json.new")
+			require.NoError(t, os.Mkdir(inTheWay, 0o700))
+			r := start(t, "system: s\nhttp: {listen: '127.0.0.1:0'}\nsplit-brain-resolver: {settle-after: 1s}\nserf: {"+node+"}")
+			says := func(what string) {
+				r.becomes("says "+what, func() bool {
+					_, text := r.get("/healthz/ready")
+					return strings.Contains(text, "the state file: ") && strings.Contains(text, what)
+				})
+			}
+			says("is a directory")
+			require.NoError(t, os.Remove(inTheWay))
+			require.NoError(t, os.Symlink("absent/folder", inTheWay))
+			says("no such file") // the second try
+			require.NoError(t, os.Remove(inTheWay))
+			r.ready()
+		})
+	}
+}
+
 // B10: an API server that refuses what a member needs is waited for: it may be starting, or an administrator
 // may be mending the rights.
 func TestRun_WaitsForRights(t *testing.T) {
