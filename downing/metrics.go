@@ -279,8 +279,14 @@ var gauges = []*instrument{
 	level("sbr.disagreeing", "{member}", "Members whose configuration has another digest than this one's.",
 		func(r *readings) int { return len(r.status.Disagree) }),
 	level("sbr.lease.elsewhere", "{member}",
-		"Members that keep the lease in another store than the cluster: they are suspended.",
-		func(r *readings) int { return len(r.status.OtherStore) }),
+		"Members that keep the lease in another store than the cluster: they are suspended. "+
+			"Absent while this member does not know which store it uses.",
+		func(r *readings) int {
+			if n := len(r.status.OtherStore); n > 0 || r.lease == nil || r.status.Lease.Store != "" {
+				return n
+			}
+			return -1
+		}),
 	level("sbr.reports", "{report}",
 		"Pairs of members of which the first cannot reach the second, as this member knows.",
 		func(r *readings) int { return len(r.status.Reports) }),

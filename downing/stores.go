@@ -272,15 +272,19 @@ func (e *engine) identifyStore(ctx context.Context) (string, error) {
 	return shortHash(id), nil
 }
 
-var errNoIdentity = errors.New("downing: stores of this kind do not tell which one they are")
+var errNoIdentity = fmt.Errorf("stores of this kind do not tell: %w", errors.ErrUnsupported)
 
 // firstIdentity asks before this member shows itself to others. Not to know is no reason to wait. The loop
 // does not run yet.
 func (e *engine) firstIdentity(ctx context.Context) {
 	id, err := e.identifyStore(ctx)
 	if err != nil {
-		e.log.Info("sbr: it is not known which store keeps the lease, so it is not compared with those of the others",
-			"lease", e.cfg.leaseName(), "reason", oneLine(err))
+		level := slog.LevelWarn
+		if errors.Is(err, errors.ErrUnsupported) {
+			level = slog.LevelInfo // nobody can mend it
+		}
+		e.log.Log(ctx, level, "sbr: it is not known which store keeps the lease: a member with another one is not noticed, and both sides "+
+			"of a partition may stay up; sbr lease doctor says what is missing", "lease", e.cfg.leaseName(), "reason", oneLine(err))
 	}
 	e.storeID = id
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
+	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/internal/sleep"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
@@ -189,6 +190,26 @@ func TestStores_UnknownIsNotCompared(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		c.requireAstray()
 		require.Empty(t, c.provider("n2").Status().Lease.Store)
+	})
+}
+
+// A member that cannot find out which store it has is not protected from one with another store: that is loud,
+// and in the metrics until it knows.
+func TestStores_UnknownIsLoud(t *testing.T) {
+	var id atomic.Pointer[string]
+	id.Store(new(string))
+	log := new(logtest.Log)
+	metered(t, 1, func(_ string, c *downing.Config) {
+		c.Store, c.Logger = movable{c.Store, &id}, log.Warnings()
+	}, func(t *testing.T, _ *cluster, m *meters) {
+		said := log.With("it is not known which store keeps the lease")
+		require.Len(t, said, 1)
+		require.Contains(t, said[0], "sbr lease doctor")
+		require.Contains(t, said[0], "it does not tell")
+		require.NotContains(t, m.collect("n1"), "sbr.lease.elsewhere")
+		id.Store(new("a"))
+		time.Sleep(10 * time.Minute)
+		m.require("n1", "sbr.lease.elsewhere = 0")
 	})
 }
 

@@ -128,6 +128,14 @@ func (t *target) diagnoseStore(ctx context.Context, d *diagnosis) {
 			d.Findings = append(d.Findings, kubernetes.Finding{Check: "risks", Status: kubernetes.Warning, Detail: risk})
 		}
 	}
+	if id, ok := t.store.(lease.Identified); ok && d.Healthy {
+		if _, err := id.Identity(bounded); err != nil {
+			d.Findings = append(d.Findings, kubernetes.Finding{
+				Check: "which store", Status: kubernetes.Warning,
+				Detail: "not known: a member with another store is not noticed, and both sides of a partition may stay up: " + err.Error(),
+			})
+		}
+	}
 	start := time.Now()
 	snap, err := t.read(ctx)
 	took := time.Since(start)

@@ -62,6 +62,7 @@ const (
 	checkResource      = "resource"
 	checkRights        = "right to "
 	checkEvents        = "events"
+	checkIdentity      = "which store"
 	checkLease         = "lease"
 	checkPreflight     = "dry run"
 	checkRoundTrip     = "round trip"

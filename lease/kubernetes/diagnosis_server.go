@@ -124,6 +124,14 @@ func (d *doctor) rights(ctx context.Context) bool {
 		d.add(checkEvents, Warning, "add the verb \"create\" for events to the Role: sbr manifests prints it",
 			"may not be written: kubectl describe will not show suspensions and verdicts%s", reasonOf(review))
 	}
+	if _, err := d.store.Identity(ctx); err != nil {
+		fix := ""
+		if isForbidden(err) {
+			fix = `add the rule {apiGroups: [""], resources: [namespaces], verbs: [get]} to the Role: sbr manifests prints it`
+		}
+		d.add(checkIdentity, Warning, fix,
+			"not known: a member with another store is not noticed, and both sides of a partition may stay up: %s", oneLine(err))
+	}
 	return true
 }
 

@@ -35,8 +35,8 @@ func described(t *testing.T, cluster *kubetest.Cluster, l object) (events [][2]s
 	return events
 }
 
-// The rights of the manifests are enough for an Event that kubectl describe shows. Without the right that it
-// takes the doctor warns, and nothing else changes.
+// The rights of the manifests are enough for an Event that kubectl describe shows, and to tell which store it
+// is. Without them the doctor warns, and nothing else changes.
 func TestAnnounce_Real(t *testing.T) {
 	cluster := kubetest.Shared(t)
 	for _, api := range []kubernetes.API{kubernetes.Native, kubernetes.Akka} {
@@ -49,7 +49,8 @@ func TestAnnounce_Real(t *testing.T) {
 			mustWrite(t, s, record("a", 1), "")
 			require.NoError(t, s.Announce(t.Context(), "Verdict", "a: verdict 1", false))
 			require.Equal(t, [][2]string{{"Verdict", "a: verdict 1"}}, described(t, cluster, w.stored(t)))
-			requireEvents(t, w, "")
+			requireFound(t, w, "events", "")
+			requireFound(t, w, "which store", "")
 
 			w.grant(t, w.rights()) // and none beside the lease
 			var err error
@@ -60,20 +61,22 @@ func TestAnnounce_Real(t *testing.T) {
 			require.ErrorIs(t, err, lease.ErrRefused)
 			require.ErrorContains(t, err, "must allow create on resource events: sbr manifests prints it")
 			require.NoError(t, s.Preflight(t.Context()))
-			requireEvents(t, w, kubernetes.Warning)
+			requireFound(t, w, "events", kubernetes.Warning)
+			requireFound(t, w, "which store", kubernetes.Warning)
 		})
 	}
 }
 
-// requireEvents says what the doctor must find of the right to write Events, and that the lease works.
-func requireEvents(t *testing.T, w realWorld, want kubernetes.Status) {
+// requireFound says what the doctor must find of one right beside the lease, and that the lease works.
+func requireFound(t *testing.T, w realWorld, check string, want kubernetes.Status) {
 	t.Helper()
 	d := kubernetes.Diagnose(t.Context(), w.config(w.kubeconfig))
 	require.True(t, d.OK(), "%+v", d.Findings)
 	var got kubernetes.Status
 	for _, f := range d.Findings {
-		if f.Check == "events" {
+		if f.Check == check {
 			got = f.Status
+			require.Contains(t, f.Fix, "to the Role: sbr manifests prints it")
 		}
 	}
 	require.Equal(t, want, got, "%+v", d.Findings)
