@@ -65,10 +65,11 @@ const verifyTime = time.Second
 // beyond it.
 const maxVerifying = 4
 
-// told handles a verdict that another member sent. If the store can be read it decides. Loop only.
+// told handles a verdict that another member sent. If the store can be read it decides, also of two verdicts
+// under one token: members that use two stores tell each other theirs again and again. Loop only.
 func (e *engine) told(q *query, m wire.Message) {
 	v := e.resolver.Verdict()
-	news := m.Token > v.Token || m.Token == v.Token && v.Partial
+	news := m.Token > v.Token || m.Token == v.Token && (v.Partial || m.By != v.DecidedBy)
 	if e.lease == nil || !news || e.isAstray() { // an other store than the cluster's disproves nothing
 		e.learn(q, &m)
 		return
@@ -92,6 +93,10 @@ func (e *engine) told(q *query, m wire.Message) {
 			case rec.Verdict == nil || rec.Verdict.Token < m.Token:
 				e.ignore(q, &m, ignoredUnverified, fmt.Sprintf("verdict %d is not in the lease %s", m.Token, e.cfg.leaseName()))
 			default:
+				if v := rec.Verdict; v.Token == m.Token && v.DecidedBy != m.By {
+					e.occur(Occurrence{Kind: string(sbr.TopicConflict), Text: fmt.Sprintf("two verdicts have the token %d, by %s and by %s: "+
+						"the lease %s holds the first one. Do all members use this store?", v.Token, NameOf(v.DecidedBy), NameOf(m.By), e.cfg.leaseName())})
+				}
 				e.step(sbr.LeaseObserved{Record: recordOf(rec)})
 				e.acknowledge(q, &m)
 			}

@@ -108,7 +108,7 @@ var manners = map[string]manner{
 	string(sbr.TopicArmed):     {spanned: true, shows: func(now *readings) { now.armed = true }},
 	string(sbr.TopicDecision):  {level: slog.LevelWarn, counts: countDecisions},
 	string(sbr.TopicBackwards): {level: slog.LevelWarn, counts: countBackwards},
-	string(sbr.TopicConflict):  {level: slog.LevelError, counts: countConflicts},
+	string(sbr.TopicConflict):  {level: slog.LevelError, retried: true, counts: countConflicts},
 	string(sbr.TopicIgnored):   {spanned: true, counts: countIgnored},
 }
 

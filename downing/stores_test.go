@@ -213,6 +213,31 @@ func TestStores_UnknownIsLoud(t *testing.T) {
 	})
 }
 
+// Two stores that nobody could tell apart made two verdicts of one token. When the sides meet again each goes by
+// its own store: nobody is suspended again and again, and the log says what is wrong once.
+func TestStores_TwoVerdictsMeet(t *testing.T) {
+	_, config := elsewhere("n3", "n4")
+	log, m := new(logtest.Log), newMeters(t)
+	beside(t, 4, func(name string, c *downing.Config) {
+		m.config(name, c)
+		config(name, c)
+		c.Store = struct{ lease.Store }{c.Store}
+		if name == "n1" {
+			c.Logger = log.Warnings()
+		}
+	}, func(t *testing.T, b *besides) {
+		require.NoError(t, b.Net.Partition([]string{"n1", "n2"}, []string{"n3", "n4"}))
+		time.Sleep(2 * time.Minute)
+		require.Len(t, b.Up(), 4, "nothing protects from two stores that do not say which they are")
+		m.require("n1", "sbr.suspensions{cause=resolver} = 1")
+		b.Net.Heal()
+		require.NoError(t, b.Join(b.agents["n1"].node, "n3"))
+		time.Sleep(2 * time.Minute)
+		m.require("n1", "sbr.suspensions{cause=resolver} = 1", "sbr.lease.conflicts > 1")
+		require.Len(t, log.With("two verdicts have the token 1, by n1 and by n3: the lease payments-sbr holds the first one"), 1)
+	})
+}
+
 // board is a store that shows what it is told, unless it fails.
 type board struct {
 	lease.Store
