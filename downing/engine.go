@@ -230,7 +230,7 @@ func (e *engine) run() error {
 		e.inbox.Post(e.checkFate)
 	}
 	if e.held.is(byStart) { // after the first look, which may find another reason
-		e.inbox.Post(func() { e.free(byStart, "the lease can be used") })
+		e.inbox.Post(func() { e.free(byStart, "the lease was read") })
 	}
 	if e.lease != nil {
 		e.spawn(&e.workers, e.watchStore)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -73,9 +74,14 @@ func (hanging) Preflight(ctx context.Context) error {
 // A preflight that hangs is loud, but it holds nobody up for ever: what counts is the read.
 func TestPrepare_PreflightHangs(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
-		p := s.provider(func(c *downing.Config) { c.Store = hanging{s.Store.View("n1")} })
+		view, log := s.Store.View("n1"), new(logtest.Log)
+		p := s.provider(func(c *downing.Config) { c.Store, c.Logger = hanging{view}, slog.New(slog.NewTextHandler(log, nil)) })
+		view.SetUnavailable(true)
+		time.AfterFunc(time.Minute, func() { view.SetUnavailable(false) })
 		conf := serfConfig()
 		require.NoError(t, p.Prepare(context.Background(), conf))
+		require.Empty(t, log.With("the lease can be used"), "that is not known")
+		require.Len(t, log.With("the lease can be read, so the start goes on; but"), 1)
 		stop(t, p)
 	})
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
+	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/internal/race"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
@@ -144,15 +145,18 @@ func TestPairCut_MendedInTime(t *testing.T) {
 
 // Members that would decide by other rules are named, by both.
 func TestDigest_DisagreementIsNamed(t *testing.T) {
+	log := new(logtest.Log)
 	metered(t, 3, func(name string, c *downing.Config) {
 		if name == "n3" {
-			c.Resolver.StableAfter = time.Minute
+			c.Resolver.StableAfter, c.Logger = time.Minute, log.Warnings()
 		}
 	}, func(t *testing.T, c *cluster, m *meters) {
 		for name, others := range map[string][]string{"n1": {"n3"}, "n2": {"n3"}, "n3": {"n1", "n2"}} {
 			require.Equal(t, others, c.provider(name).Status().Disagree)
 			m.require(name, fmt.Sprintf("sbr.disagreeing = %d", len(others)))
 		}
+		require.Len(t, log.With("another configuration: with another lease both sides of a partition may survive, "+
+			"with another heartbeat-timeout two members may hold the lease"), 2, "they use a lease")
 	})
 }
 

@@ -91,10 +91,14 @@ func (e *engine) firstRead(ctx context.Context) (lease.Record, error) {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = e.cfg.Resolver.LeaseRetry, startPause
 	for {
-		rec, err := e.tryLease(ctx)
+		rec, flaw, err := e.tryLease(ctx)
 		if err == nil {
 			e.refused = ""
-			if e.held.is(byStart) {
+			if flaw != nil {
+				// What a member must know to join is the last verdict. An answer that is missing proves nothing about rights.
+				e.log.Error("sbr: the lease can be read, so the start goes on; but the store does not work as it must, and without a write "+
+					"this member wins no partition", "lease", e.cfg.leaseName(), "problems", oneLine(flaw))
+			} else if e.held.is(byStart) {
 				e.log.Info("sbr: the lease can be used, the start goes on", "lease", e.cfg.leaseName())
 			}
 			return rec, nil
@@ -108,13 +112,14 @@ func (e *engine) firstRead(ctx context.Context) (lease.Record, error) {
 	}
 }
 
-// tryLease reads the lease, unless the store refuses what this member will need of it.
-func (e *engine) tryLease(ctx context.Context) (rec lease.Record, err error) {
+// tryLease reads the lease, unless the store refuses what this member will need of it. flaw is what else was
+// tried in vain.
+func (e *engine) tryLease(ctx context.Context) (rec lease.Record, flaw, err error) {
 	bounded, cancel := context.WithTimeout(ctx, 2*e.cfg.Lease.OperationTimeout) // it makes several requests
-	err = lease.Preflight(bounded, e.cfg.Store)
+	flaw = lease.Preflight(bounded, e.cfg.Store)
 	cancel()
-	if errors.Is(err, lease.ErrRefused) {
-		return rec, err
+	if errors.Is(flaw, lease.ErrRefused) {
+		return rec, nil, flaw
 	}
 	began := time.Now()
 	rec, readErr := e.lease.Read(ctx)
@@ -126,10 +131,7 @@ func (e *engine) tryLease(ctx context.Context) (rec lease.Record, err error) {
 		rec, readErr = e.lease.Restore(ctx, v)
 	}
 	e.leaseRead(began, readErr)
-	if readErr == nil && err != nil {
-		e.log.Error("sbr: the lease store does not work as it must", "lease", e.cfg.leaseName(), "problems", oneLine(err))
-	}
-	return rec, readErr
+	return rec, flaw, readErr
 }
 
 // startWaits shows what the start waits for, and logs it unless it said so before.

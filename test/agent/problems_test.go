@@ -73,10 +73,13 @@ func TestRun_WaitsForWhatIsOutside(t *testing.T) {
 	write("empty", "[]")()
 	write("text", `["secret!"]`)()
 	file := "split-brain-resolver: {lease-majority: {lease-implementation: file}}\nlease: {file: {path: '" + dir + "/leases/s.lease'}}"
+	damaged := filepath.Join(dir, "s@n1.json")
+	require.NoError(t, os.WriteFile(damaged, nil, 0o600))
 	for _, c := range []struct {
 		name, yaml, want string
 		mend             func()
 	}{
+		{"damaged state file", node + "hooks: {pid-file: '" + dir + "/app.pid'}", "the file is damaged: remove it", func() { require.NoError(t, os.Remove(damaged)) }},
 		{"gossip port in use", "serf: {node: n1, bind: '" + gossip + "'}", "is another Serf running on this address?", freeGossip},
 		{"no such hook", node + "hooks: {on-down: ['" + dir + "/hook']}", "/hook\" does not exist", write("hook", "#!/bin/sh\n")},
 		{"no keyring", "serf: {node: n1, bind: '127.0.0.1:0', keyring-file: '" + dir + "/keys'}", "serf.keyring-file: open ", write("keys", `["`+key+`"]`)},
@@ -100,6 +103,7 @@ func TestRun_WaitsForWhatIsOutside(t *testing.T) {
 			c.mend()
 			r.ready()
 			require.Equal(t, 1, len(r.log.With("level=ERROR"))+len(r.log.With("waits and does not join")), "%s", r.log) // however often it tried
+			require.Equal(t, strings.Contains(c.yaml, "pid-file"), len(r.log.With("hooks.pid-file is not there")) == 1)
 			require.NotContains(t, r.log.String(), "secret!")
 			r.leaves()
 		})
