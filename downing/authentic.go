@@ -94,8 +94,10 @@ func (e *engine) told(q *query, m wire.Message) {
 				e.ignore(q, &m, ignoredUnverified, fmt.Sprintf("verdict %d is not in the lease %s", m.Token, e.cfg.leaseName()))
 			default:
 				if v := rec.Verdict; v.Token == m.Token && v.DecidedBy != m.By {
-					e.occur(Occurrence{Kind: string(sbr.TopicConflict), Text: fmt.Sprintf("two verdicts have the token %d, by %s and by %s: "+
-						"the lease %s holds the first one. Do all members use this store?", v.Token, NameOf(v.DecidedBy), NameOf(m.By), e.cfg.leaseName())})
+					e.occur(Occurrence{Kind: string(sbr.TopicConflict), Text: fmt.Sprintf(
+						"two verdicts have the token %d, by %s and by %s: the lease %s holds the first one. "+
+							"Do all members use this store?",
+						v.Token, NameOf(v.DecidedBy), NameOf(m.By), e.cfg.leaseName())})
 				}
 				e.step(sbr.LeaseObserved{Record: recordOf(rec)})
 				e.acknowledge(q, &m)

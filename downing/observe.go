@@ -188,9 +188,11 @@ func (e *engine) checkDigests() {
 		}
 		risk := "both sides of a partition may survive"
 		if e.lease != nil {
-			risk = "with another lease both sides of a partition may survive, with another heartbeat-timeout two members may hold the lease"
+			risk = "with another lease both sides of a partition may survive, " +
+				"with another heartbeat-timeout two members may hold the lease"
 		}
-		e.log.Error("sbr: a member has another configuration: "+risk+"; give all members the same (sbr config check prints the digest)",
+		e.log.Error("sbr: a member has another configuration: "+risk+
+			"; give all members the same (sbr config check prints the digest)",
 			"member", k.member.Name, "its-digest", its, "our-digest", e.digest)
 	}
 }

@@ -75,7 +75,9 @@ func (hanging) Preflight(ctx context.Context) error {
 func TestPrepare_PreflightHangs(t *testing.T) {
 	alone(t, func(t *testing.T, s *single) {
 		view, log := s.Store.View("n1"), new(logtest.Log)
-		p := s.provider(func(c *downing.Config) { c.Store, c.Logger = hanging{view}, slog.New(slog.NewTextHandler(log, nil)) })
+		p := s.provider(func(c *downing.Config) {
+			c.Store, c.Logger = hanging{view}, slog.New(slog.NewTextHandler(log, nil))
+		})
 		view.SetUnavailable(true)
 		time.AfterFunc(time.Minute, func() { view.SetUnavailable(false) })
 		conf := serfConfig()

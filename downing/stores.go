@@ -95,9 +95,9 @@ func (e *engine) firstRead(ctx context.Context) (lease.Record, error) {
 		if err == nil {
 			e.refused = ""
 			if flaw != nil {
-				// What a member must know to join is the last verdict. An answer that is missing proves nothing about rights.
-				e.log.Error("sbr: the lease can be read, so the start goes on; but the store does not work as it must, and without a write "+
-					"this member wins no partition", "lease", e.cfg.leaseName(), "problems", oneLine(flaw))
+				// To join a member must know the last verdict. A missing answer proves nothing about rights.
+				e.log.Error("sbr: the lease can be read, so the start goes on; but the store does not work "+
+					"as it must, and without a write this member wins no partition", "lease", e.cfg.leaseName(), "problems", oneLine(flaw))
 			} else if e.held.is(byStart) {
 				e.log.Info("sbr: the lease can be used, the start goes on", "lease", e.cfg.leaseName())
 			}
@@ -285,8 +285,9 @@ func (e *engine) firstIdentity(ctx context.Context) {
 		if errors.Is(err, errors.ErrUnsupported) {
 			level = slog.LevelInfo // nobody can mend it
 		}
-		e.log.Log(ctx, level, "sbr: it is not known which store keeps the lease: a member with another one is not noticed, and both sides "+
-			"of a partition may stay up; sbr lease doctor says what is missing", "lease", e.cfg.leaseName(), "reason", oneLine(err))
+		e.log.Log(ctx, level, "sbr: it is not known which store keeps the lease: a member with another one is "+
+			"not noticed, and both sides of a partition may stay up; sbr lease doctor says what is missing",
+			"lease", e.cfg.leaseName(), "reason", oneLine(err))
 	}
 	e.storeID = id
 }

@@ -132,7 +132,8 @@ func (t *target) diagnoseStore(ctx context.Context, d *diagnosis) {
 		if _, err := id.Identity(bounded); err != nil {
 			d.Findings = append(d.Findings, kubernetes.Finding{
 				Check: "which store", Status: kubernetes.Warning,
-				Detail: "not known: a member with another store is not noticed, and both sides of a partition may stay up: " + err.Error(),
+				Detail: "not known: a member with another store is not noticed, " +
+					"and both sides of a partition may stay up: " + err.Error(),
 			})
 		}
 	}

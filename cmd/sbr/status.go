@@ -167,7 +167,8 @@ func statusWarnings(a *agentAnswer) (all []string) {
 		all = append(all, "the lease store refuses this member: "+clean(a.Lease.Refused)+"; see sbr lease doctor")
 	}
 	if a.State != downing.StateStarting && a.Lease.Kind != "" && a.Lease.Store == "" {
-		all = append(all, "it is not known which store keeps the lease, so a member with another one is not noticed; see sbr lease doctor")
+		all = append(all, "it is not known which store keeps the lease, so a member with another one is not noticed; "+
+			"see sbr lease doctor")
 	}
 	if len(a.OtherStore) > 0 {
 		all = append(all, "the lease in another store than the cluster's: "+namesText(a.OtherStore)+"; give them the lease section of the others")

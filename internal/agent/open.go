@@ -60,10 +60,13 @@ func (a *agent) open(ctx context.Context) error {
 	}
 	err := a.until(ctx, func() (err error) {
 		if !a.remembers {
-			if err := a.memory.Open(); errors.As(err, new(*json.SyntaxError)) || errors.As(err, new(*json.UnmarshalTypeError)) {
-				return fmt.Errorf("%w: the file is damaged: remove it. This member then forgets its earlier incarnations and whether the last "+
-					"one was downed, the last verdict, and the other members with those that it could not reach; it waits as a newcomer", err)
-			} else if err != nil {
+			switch err := a.memory.Open(); {
+			case err == nil:
+			case errors.As(err, new(*json.SyntaxError)), errors.As(err, new(*json.UnmarshalTypeError)):
+				return fmt.Errorf("%w: the file is damaged: remove it. This member then forgets its earlier "+
+					"incarnations and whether the last one was downed, the last verdict, and the other members "+
+					"with those that it could not reach; it waits as a newcomer", err)
+			default:
 				return fmt.Errorf("%w: set STATE_DIRECTORY to a folder that can be written, and that no other agent uses", err)
 			}
 			a.remembers = true
@@ -75,7 +78,8 @@ func (a *agent) open(ctx context.Context) error {
 			a.follow()
 			if path := a.file.Hooks.PIDFile; path != "" {
 				if _, err := os.Stat(path); err != nil { // the application may start later
-					a.log.Warn("sbr: hooks.pid-file is not there: until it is, no signal is sent when this member is downed, and the application runs on",
+					a.log.Warn("sbr: hooks.pid-file is not there: until it is, no signal is sent when this member is "+
+						"downed, and the application runs on",
 						"pid-file", path, "error", err)
 				}
 			}

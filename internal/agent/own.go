@@ -193,7 +193,7 @@ func readKeyring(path string) ([][]byte, error) {
 func (o *own) prepare(ctx context.Context, p *downing.Provider) error {
 	if !o.prepared {
 		err := p.Prepare(ctx, o.conf)
-		passes := errors.Is(err, downing.ErrLease) || errors.As(err, new(syscall.Errno)) // the disk of the state file
+		passes := errors.Is(err, downing.ErrLease) || errors.As(err, new(syscall.Errno)) // a full disk
 		if err != nil && ctx.Err() == nil && !passes {
 			return Problem{err} // of the names and limits in the configuration
 		}

@@ -79,7 +79,10 @@ func TestRun_WaitsForWhatIsOutside(t *testing.T) {
 		name, yaml, want string
 		mend             func()
 	}{
-		{"damaged state file", node + "hooks: {pid-file: '" + dir + "/app.pid'}", "the file is damaged: remove it", func() { require.NoError(t, os.Remove(damaged)) }},
+		{
+			"damaged state file", node + "hooks: {pid-file: '" + dir + "/app.pid'}", "the file is damaged: remove it",
+			func() { require.NoError(t, os.Remove(damaged)) },
+		},
 		{"gossip port in use", "serf: {node: n1, bind: '" + gossip + "'}", "is another Serf running on this address?", freeGossip},
 		{"no such hook", node + "hooks: {on-down: ['" + dir + "/hook']}", "/hook\" does not exist", write("hook", "#!/bin/sh\n")},
 		{"no keyring", "serf: {node: n1, bind: '127.0.0.1:0', keyring-file: '" + dir + "/keys'}", "serf.keyring-file: open ", write("keys", `["`+key+`"]`)},
@@ -140,8 +143,8 @@ func TestRun_WaitsForPortAndFolderBesideAnAgent(t *testing.T) {
 	says("waiting for the Serf agent at 127.0.0.1:1: cannot connect: connection refused")
 }
 
-// A state file that cannot be written when the member begins (a full disk) is waited for, beside a stock agent
-// and without one: the next try is no worse than the first.
+// A state file that cannot be written when the member begins (a full disk) is waited for, beside a stock
+// agent and without one: the next try is no worse than the first.
 func TestRun_WaitsForTheStateFile(t *testing.T) {
 	for name, at := range map[string]func() (place, serf string){
 		"a node of its own": func() (string, string) { return "n1", "node: n1, bind: '127.0.0.1:0'" },
@@ -158,7 +161,8 @@ func TestRun_WaitsForTheStateFile(t *testing.T) {
 			place, node := at()
 			inTheWay := filepath.Join(dir, "s@"+place+".json.new")
 			require.NoError(t, os.Mkdir(inTheWay, 0o700))
-			r := start(t, "system: s\nhttp: {listen: '127.0.0.1:0'}\nsplit-brain-resolver: {settle-after: 1s}\nserf: {"+node+"}")
+			r := start(t, "system: s\nhttp: {listen: '127.0.0.1:0'}\n"+
+				"split-brain-resolver: {settle-after: 1s}\nserf: {"+node+"}")
 			says := func(what string) {
 				r.becomes("says "+what, func() bool {
 					_, text := r.get("/healthz/ready")
