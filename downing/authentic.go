@@ -66,10 +66,11 @@ const verifyTime = time.Second
 const maxVerifying = 4
 
 // told handles a verdict that another member sent. If the store can be read it decides, also of two verdicts
-// under one token: members that use two stores tell each other theirs again and again. Loop only.
+// under one token, unless it is not known which store that is: then the other members may have another one,
+// each store is right about its own, and this member is suspended. Loop only.
 func (e *engine) told(q *query, m wire.Message) {
 	v := e.resolver.Verdict()
-	news := m.Token > v.Token || m.Token == v.Token && (v.Partial || m.By != v.DecidedBy)
+	news := m.Token > v.Token || m.Token == v.Token && (v.Partial || m.By != v.DecidedBy && e.storeID != "")
 	if e.lease == nil || !news || e.isAstray() { // an other store than the cluster's disproves nothing
 		e.learn(q, &m)
 		return

@@ -94,6 +94,8 @@ type engine struct {
 	verifying     int
 	recordTaken   bool            // what was read before the start has been taken in
 	remembering   bool            // the state file is being written
+	rememberAgain time.Duration   // after a write that failed
+	unwritten     string          // why the state file could not be written; empty: it was
 	refused       string          // why the lease store refuses this member; before the loop runs the start's
 	newcomer      bool            // it has not found the cluster that it belongs to
 	found         bool            // it had found it, and waits for the answers of all

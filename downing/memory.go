@@ -213,7 +213,7 @@ func (e *engine) suspect(places []place) {
 // this process. A member that takes no part, or no longer, stores nothing: the next incarnation need not look
 // for what it sees. Loop only.
 func (e *engine) remember(s *sbr.Snapshot) {
-	if e.cfg.Memory == nil || e.remembering || e.newcomer || e.leaving || e.ended {
+	if e.cfg.Memory == nil || e.remembering || e.newcomer || e.leaving || e.ended || e.clock() < e.rememberAgain {
 		return
 	}
 	last := e.cfg.Memory.load()
@@ -237,8 +237,9 @@ func (e *engine) remember(s *sbr.Snapshot) {
 			r.Members, r.Verdict, r.Downed, r.Left = next.Members, next.Verdict, next.Downed, e.hasLeft.Load()
 		})
 		e.inbox.Post(func() {
-			e.remembering = false
+			e.remembering, e.unwritten = false, oneLine(err)
 			if err != nil {
+				e.rememberAgain = e.clock() + complainEvery // what wakes the loop now is this very failure
 				e.complain.log("sbr: the state file cannot be written: a restart would forget who the members are",
 					"error", err)
 			}

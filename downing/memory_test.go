@@ -94,6 +94,32 @@ func TestMemory_SuspectsOutliveTheProcess(t *testing.T) {
 	})
 }
 
+// A state file that cannot be written, because the disk is full, is tried again now and then, and the status
+// says so until it is written.
+func TestMemory_CannotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	staged := filepath.Join(dir, "payments.json.new")
+	virtual(t, func(name string, c *downing.Config) {
+		clustertest.MajorityFirst(name, c)
+		if name == "n1" {
+			c.Memory = openMemory(t, dir)
+		}
+	}, func(t *testing.T, c *cluster) {
+		c.Form(2)
+		require.NoError(t, os.Mkdir(staged, 0o700))
+		c.Boot("n3", "n1")
+		c.Whole(3)
+		time.Sleep(5 * time.Minute)
+		require.Contains(t, c.provider("n1").Status().StateFile, "payments.json.new")
+		require.NoError(t, os.Remove(staged))
+		time.Sleep(time.Minute)
+		require.Empty(t, c.provider("n1").Status().StateFile)
+		kept, err := os.ReadFile(filepath.Join(dir, "payments.json"))
+		require.NoError(t, err)
+		require.Contains(t, string(kept), "n3#")
+	})
+}
+
 // A survivor that has left in peace while it did not reach the store is remembered: after a stop of the whole
 // cluster nobody waits for it. Without folders it is waited for as if it had crashed: more than half of the
 // survivors' hosts are here, so the lease decides.

@@ -57,6 +57,9 @@ type Status struct {
 	SuspendedSince *time.Time `json:"suspended-since,omitempty"`
 	// SuspendedBecause says what it was.
 	SuspendedBecause string `json:"suspended-because,omitempty"`
+	// StateFile says why the state file could not be written: a restart would know what it says, and not who the
+	// members are now. Empty: it is written.
+	StateFile string `json:"state-file,omitempty"`
 	// Singletons are the programs that are attached to the agent (sbr run --singleton), by name. A Provider
 	// knows of none.
 	Singletons []SingletonStatus `json:"singletons,omitempty"`
@@ -163,7 +166,7 @@ func (e *engine) firstStatus(s sbr.State) Status {
 func (e *engine) publish() {
 	s := e.resolver.Snapshot()
 	st := e.firstStatus(s.State)
-	st.StableAfter, st.StableFor = s.StableAfter.String(), s.StableFor
+	st.StableAfter, st.StableFor, st.StateFile = s.StableAfter.String(), s.StableFor, e.unwritten
 	st.Leader, st.Responsible, st.Verdict = NameOf(s.Leader), s.Responsible, verdictStatus(s.Verdict)
 	for _, r := range e.reports {
 		st.Reports = append(st.Reports, ReportStatus{Observer: NameOf(r.Observer), Subject: NameOf(r.Subject)})

@@ -170,6 +170,10 @@ func statusWarnings(a *agentAnswer) (all []string) {
 		all = append(all, "it is not known which store keeps the lease, so a member with another one is not noticed; "+
 			"see sbr lease doctor")
 	}
+	if a.StateFile != "" {
+		all = append(all, "the state file cannot be written: "+clean(a.StateFile)+
+			"; a restart would forget who the members are: free some space")
+	}
 	if len(a.OtherStore) > 0 {
 		all = append(all, "the lease in another store than the cluster's: "+namesText(a.OtherStore)+"; give them the lease section of the others")
 	}

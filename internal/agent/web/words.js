@@ -153,6 +153,9 @@ const words = (() => {
     if (s.lease.refused && s.state !== "starting") {
       all.push(`The lease store refuses this member, so in a partition it cannot win: ${line(s.lease.refused)}. sbr lease doctor tries each right.`);
     }
+    if (s["state-file"]) {
+      all.push(`The state file cannot be written, so a restart would forget who the members are: ${line(s["state-file"])}. Free some space.`);
+    }
     warn(s["other-store"], "keeps", "keep", "the lease in another store than the cluster",
       "Two sides with two stores would both win, so they are suspended: give them the lease section of the others.");
     warn(s.disagree, "has", "have", "another configuration",
