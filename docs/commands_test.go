@@ -118,11 +118,13 @@ func TestWalkthroughs(t *testing.T) {
 		if b.page.path == "stores.md" { // needs a PostgreSQL: test/postgres runs it
 			continue
 		}
-		scripts[b.page.path] += fmt.Sprintf("\n# block %d\n%s", strings.Count(scripts[b.page.path], "# block")+1, b.text)
+		scripts[b.page.path] += fmt.Sprintf("\n# block %d\n%s",
+			strings.Count(scripts[b.page.path], "# block")+1, b.text)
 	}
 	require.NotEmpty(t, scripts)
 	bin := t.TempDir()
-	for module, program := range map[string]string{"..": "./cmd/sbr", "../test/serfagent": "github.com/hashicorp/serf/cmd/serf"} {
+	for module, program := range map[string]string{"..": "./cmd/sbr",
+		"../test/serfagent": "github.com/hashicorp/serf/cmd/serf"} {
 		build := exec.CommandContext(t.Context(), "go", "build", "-C", module, "-o", bin+"/", program)
 		out, err := build.CombinedOutput()
 		require.NoError(t, err, string(out))

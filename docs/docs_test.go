@@ -25,7 +25,8 @@ func pages(t *testing.T) (all []page) {
 	t.Helper()
 	paths, err := filepath.Glob("*.md")
 	require.NoError(t, err)
-	for _, path := range append(paths, "../README.md", "../CONTRIBUTING.md", "../SECURITY.md", "../CHANGELOG.md") {
+	for _, path := range append(paths, "../README.md", "../CONTRIBUTING.md", "../SECURITY.md",
+		"../CHANGELOG.md") {
 		text, err := os.ReadFile(path)
 		require.NoError(t, err)
 		all = append(all, page{path, string(text)})
@@ -159,7 +160,8 @@ func TestDependenciesAreExplained(t *testing.T) {
 		modules = append(modules, m[1])
 	}
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-f",
-		`{{join .Imports "\n"}}{{"\n"}}{{join .TestImports "\n"}}{{"\n"}}{{join .XTestImports "\n"}}`, "../...").Output()
+		`{{join .Imports "\n"}}{{"\n"}}{{join .TestImports "\n"}}{{"\n"}}{{join .XTestImports "\n"}}`,
+		"../...").Output()
 	require.NoError(t, err)
 	imported := make(map[string]bool)
 	for path := range strings.FieldsSeq(string(out)) {

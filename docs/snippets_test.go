@@ -47,7 +47,8 @@ func TestGoCompiles(t *testing.T) {
 		}
 		name := fmt.Sprintf("snippet%d.go", i)
 		overlay[filepath.Join(here, fmt.Sprintf("snippet%d", i), name)] = filepath.Join(folder, name)
-		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte("package snippet\n\n"+header(code)+"\n"+code), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(folder, name),
+			[]byte("package snippet\n\n"+header(code)+"\n"+code), 0o600))
 	}
 	list, err := json.Marshal(map[string]any{"Replace": overlay})
 	require.NoError(t, err)
@@ -84,7 +85,8 @@ func TestYAMLIsValid(t *testing.T) {
 // The packages whose users come for the lease alone: everything they can call is shown by an example that
 // compiles, and runs where it needs no server.
 func TestEntryPointsAreShownByExamples(t *testing.T) {
-	for _, pkg := range []string{"lease", "lease/lock", "lease/leasetest", "lease/memory", "lease/file", "lease/kubernetes", "lease/kubernetes/manifest"} {
+	for _, pkg := range []string{"lease", "lease/lock", "lease/leasetest", "lease/memory", "lease/file",
+		"lease/kubernetes", "lease/kubernetes/manifest"} {
 		t.Run(pkg, func(t *testing.T) {
 			public, shown := make(map[string]bool), make(map[string]bool)
 			paths, err := filepath.Glob(filepath.Join("..", pkg, "*.go"))

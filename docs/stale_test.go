@@ -20,7 +20,8 @@ import (
 func handwritten(t *testing.T) (all []page) {
 	t.Helper()
 	for _, p := range pages(t) {
-		if !slices.Contains([]string{"../CHANGELOG.md", "cli.md", "configuration.md", "metrics.md", "scenario.md"}, p.path) {
+		if !slices.Contains([]string{"../CHANGELOG.md", "cli.md", "configuration.md", "metrics.md", "scenario.md"},
+			p.path) {
 			all = append(all, p)
 		}
 	}
@@ -116,7 +117,8 @@ func TestStale_KeysExist(t *testing.T) {
 	for _, p := range handwritten(t) {
 		for _, span := range p.spans() {
 			block, _, _ := strings.Cut(span, ".")
-			if dotted.MatchString(span) && blocks[block] && !slices.Contains([]string{".yaml", ".service", ".go"}, filepath.Ext(span)) {
+			if dotted.MatchString(span) && blocks[block] &&
+				!slices.Contains([]string{".yaml", ".service", ".go"}, filepath.Ext(span)) {
 				require.True(t, known[span], "%s: no key %s", p.path, span)
 				n++
 			}
@@ -133,7 +135,8 @@ func TestStale_MetricsAndTagsExist(t *testing.T) {
 	for _, p := range handwritten(t) {
 		for _, name := range sbrName.FindAllString(p.text, -1) {
 			family := regexp.MustCompile(`_(bucket|count|sum)$`).ReplaceAllString(name, "")
-			require.True(t, strings.Contains(known, family), "%s: neither a metric, a tag nor a collection: %s", p.path, name)
+			require.True(t, strings.Contains(known, family), "%s: neither a metric, a tag nor a collection: %s",
+				p.path, name)
 		}
 	}
 }
@@ -231,7 +234,8 @@ func configurationPage() string {
 		if k.Default != "" {
 			def = "`" + k.Default + "`"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.Path, def, strings.NewReplacer("<", "&lt;", "|", "\\|").Replace(k.Text))
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", k.Path, def,
+			strings.NewReplacer("<", "&lt;", "|", "\\|").Replace(k.Text))
 	}
 	const head = "\n| key | default | meaning |\n|---|---|---|\n"
 	b.WriteString(head)

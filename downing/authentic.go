@@ -39,7 +39,8 @@ func (e *engine) forged(q *query, m *wire.Message) string {
 // unfit says why a member cannot have given this order.
 func (e *engine) unfit(from *sbr.Member, m *wire.Message) string {
 	strange := func(id sbr.ID) bool { _, known := e.resolver.Member(id); return !known }
-	if sbr.NeedsLease(e.strategy) && e.resolver.State() == sbr.StateUp && !slices.ContainsFunc(m.Suspects, strange) {
+	if sbr.NeedsLease(e.strategy) && e.resolver.State() == sbr.StateUp &&
+		!slices.ContainsFunc(m.Suspects, strange) {
 		return "with a lease only a verdict downs anybody while nobody is unreachable"
 	}
 	s := e.resolver.Snapshot()
@@ -92,7 +93,8 @@ func (e *engine) told(q *query, m wire.Message) {
 			case err != nil, rec.Behind: // a store that forgot disproves nothing
 				e.learn(q, &m)
 			case rec.Verdict == nil || rec.Verdict.Token < m.Token:
-				e.ignore(q, &m, ignoredUnverified, fmt.Sprintf("verdict %d is not in the lease %s", m.Token, e.cfg.leaseName()))
+				e.ignore(q, &m, ignoredUnverified, fmt.Sprintf("verdict %d is not in the lease %s", m.Token,
+					e.cfg.leaseName()))
 			default:
 				if v := rec.Verdict; v.Token == m.Token && v.DecidedBy != m.By {
 					e.occur(Occurrence{Kind: string(sbr.TopicConflict), Text: fmt.Sprintf(
@@ -116,7 +118,8 @@ func (e *engine) learn(q *query, m *wire.Message) {
 func (e *engine) ignore(q *query, m *wire.Message, reason, why string) {
 	kind := cmp.Or(string(m.Kind), noKind)
 	e.rec.add(countIgnored, kind, reason)
-	e.complain.log("sbr: ignored a message", "from", cmp.Or(q.from, NameOf(m.From), "unknown"), "kind", kind, "why", why)
+	e.complain.log("sbr: ignored a message", "from", cmp.Or(q.from, NameOf(m.From), "unknown"), "kind", kind,
+		"why", why)
 }
 
 // maxPending is how many messages may wait for the loop. Beyond it they are dropped: whatever matters is sent

@@ -20,13 +20,15 @@ import (
 // A stock agent does not name the sender of a query: the message does.
 func TestForged_BesideAnAgentTheMessageNamesItsSender(t *testing.T) {
 	var log logtest.Log
-	beside(t, 3, func(_ string, c *downing.Config) { c.Logger = log.Warnings() }, func(t *testing.T, b *besides) {
-		p := b.puppet()
-		require.Empty(t, p.say(wire.Message{Kind: wire.KindVerdict, From: p.id, Token: 1, By: p.id, Whole: true, Up: []sbr.ID{p.id}}))
-		time.Sleep(time.Minute)
-		require.NotEmpty(t, log.With("ignored a message from=puppet kind=verdict why=verdict 1 is not in the lease"), log.String())
-		require.NoError(t, p.serf.Shutdown())
-	})
+	beside(t, 3, func(_ string, c *downing.Config) { c.Logger = log.Warnings() },
+		func(t *testing.T, b *besides) {
+			p := b.puppet()
+			require.Empty(t, p.say(wire.Message{Kind: wire.KindVerdict, From: p.id, Token: 1, By: p.id, Whole: true,
+				Up: []sbr.ID{p.id}}))
+			time.Sleep(time.Minute)
+			require.NotEmpty(t, log.With("ignored a message from=puppet kind=verdict why=verdict 1 is not in the lease"), log.String())
+			require.NoError(t, p.serf.Shutdown())
+		})
 }
 
 // What a sender has no right to say is ignored and not answered, even in the middle of a partition: orders of
@@ -57,7 +59,8 @@ func TestForged_IsIgnored(t *testing.T) {
 						Kind: wire.KindVerdict, From: p.id, Token: 1, By: p.id, Whole: true, Up: []sbr.ID{p.id}, Down: all[1:3],
 					})
 				}
-				noOrder := `{"k":"order","f":"puppet#u","x":"acquire-lease-and-down-unreachable","d":["` + string(n1) + `"]}`
+				noOrder := `{"k":"order","f":"puppet#u","x":"acquire-lease-and-down-unreachable","d":["` + string(n1) +
+					`"]}`
 				forge := func() {
 					for _, m := range messages {
 						require.Empty(t, p.say(m), m)
@@ -68,7 +71,8 @@ func TestForged_IsIgnored(t *testing.T) {
 				}
 				forge()
 				require.NoError(t, c.Net.Freeze("n4"))
-				c.Eventually(time.Minute, "n4 is not missed", func() bool { return slices.Contains(c.provider("n1").Status().Unreachable, "n4") })
+				c.Eventually(time.Minute, "n4 is not missed",
+					func() bool { return slices.Contains(c.provider("n1").Status().Unreachable, "n4") })
 				forge()
 				require.NoError(t, c.Net.Thaw("n4"))
 				time.Sleep(time.Minute)
@@ -98,7 +102,8 @@ func TestFlood_DownsNobodyAndKeepsNothing(t *testing.T) {
 		messages := [][]byte{
 			junk,
 			wire.Encode(wire.Message{Kind: wire.KindOrder, From: n3, Decided: sbr.DownAll.String(), Down: all})[0],
-			wire.Encode(wire.Message{Kind: wire.KindReport, From: "nobody#u", Down: []sbr.ID{c.id("n2"), "who#ever"}})[0],
+			wire.Encode(wire.Message{Kind: wire.KindReport, From: "nobody#u",
+				Down: []sbr.ID{c.id("n2"), "who#ever"}})[0],
 		}
 		questions := [][]byte{
 			encode(t, wire.Frame{Kind: wire.Question, From: wire.KeyOf(n3), Within: time.Second, Topic: "who"}),

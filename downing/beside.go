@@ -85,7 +85,9 @@ type Target struct {
 
 // Beside implements driver: Prepare and Start in one, for a node that runs already.
 func (e *engine) Beside(ctx context.Context, agent Agent, p Prober) error {
-	return e.enter(ctx, stageNew, stageStarted, func(ctx context.Context) error { return e.startBeside(ctx, agent, p) })
+	return e.enter(ctx, stageNew, stageStarted, func(ctx context.Context) error {
+		return e.startBeside(ctx, agent, p)
+	})
 }
 
 func (e *engine) startBeside(ctx context.Context, agent Agent, p Prober) (err error) {
@@ -181,7 +183,8 @@ func (e *engine) identify(self *serf.Member) {
 }
 
 // ourTags are those that a member without a resolver does not have.
-var ourTags = []string{TagUID, TagBorn, TagSeen, TagConfig, TagStore, TagIn, TagProbe, TagServes, TagVersion, TagWas}
+var ourTags = []string{TagUID, TagBorn, TagSeen, TagConfig, TagStore, TagIn, TagProbe, TagServes,
+	TagVersion, TagWas}
 
 // announce puts together the tags of this member, and remembers that it begins.
 func (e *engine) announce(p Prober) error {

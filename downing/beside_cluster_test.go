@@ -207,7 +207,8 @@ func (a *stockAgent) Remove(_ context.Context, name string) (bool, error) {
 	return lost, nil
 }
 
-func (a *stockAgent) Query(name string, payload []byte, timeout time.Duration) (<-chan serf.NodeResponse, error) {
+func (a *stockAgent) Query(name string, payload []byte, timeout time.Duration) (
+	<-chan serf.NodeResponse, error) {
 	node, err := a.answering()
 	if err != nil {
 		return nil, err
@@ -276,9 +277,11 @@ type besides struct {
 }
 
 // beside runs a test in virtual time, with n agents whose providers are armed.
-func beside(t *testing.T, n int, config func(name string, c *downing.Config), f func(t *testing.T, b *besides)) {
+func beside(t *testing.T, n int, config func(name string, c *downing.Config),
+	f func(t *testing.T, b *besides)) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &besides{cluster: newCluster(t, config), agents: make(map[string]*stockAgent), announced: make(map[string]sbr.ID)}
+		b := &besides{cluster: newCluster(t, config), agents: make(map[string]*stockAgent),
+			announced: make(map[string]sbr.ID)}
 		defer b.stop()
 		for i, name := range clustertest.Names(n) {
 			b.boot(name, clustertest.Names(min(i, 1))...)

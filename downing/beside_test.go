@@ -38,7 +38,8 @@ func TestBeside_SilentAgent_SuspendsAtOnceAndResumes(t *testing.T) {
 		require.NotNil(t, s.MembersAsOf, "it is old")
 		require.WithinRange(t, *s.MembersAsOf, silent, time.Now())
 		time.Sleep(5 * time.Second)
-		m.require("n1", "sbr.agent.unreachable = 1", "sbr.agent.unreachable.time > 3", "sbr.agent.failures{reason=timeout} = 1",
+		m.require("n1", "sbr.agent.unreachable = 1", "sbr.agent.unreachable.time > 3",
+			"sbr.agent.failures{reason=timeout} = 1",
 			"sbr.suspensions{cause=agent} = 1", "sbr.partitions{cause=agent} = 1")
 		b.agents["n1"].setSilent(false)
 		b.Eventually(10*time.Second, "it does not resume", func() bool { return b.state("n1") == sbr.StateUp })
@@ -81,13 +82,15 @@ func TestBeside_SilentAgent_GoesDown(t *testing.T) {
 				<-b.provider("n1").Downed()
 				took := time.Since(began)
 				require.Greater(t, took, 14*time.Second)
-				require.LessOrEqual(t, took, downing.DefaultConfig().AgentTimeout+2*downing.DefaultConfig().PollInterval+2*time.Second)
+				require.LessOrEqual(t, took, downing.DefaultConfig().AgentTimeout+2*downing.DefaultConfig().PollInterval+
+					2*time.Second)
 				require.Contains(t, b.provider("n1").Reason(), "the Serf agent did not answer for 15s: time-out")
 				<-b.provider("n1").Done()
 				for _, m := range b.provider("n1").Status().Members {
 					require.Equal(t, m.Name != "n1", m.Reachable && m.Status == sbr.Up.String(), "it calls itself reachable")
 				}
-				b.Eventually(2*time.Minute, "it is not removed", func() bool { return len(b.provider("n2").Status().Members) == 2 })
+				b.Eventually(2*time.Minute, "it is not removed",
+					func() bool { return len(b.provider("n2").Status().Members) == 2 })
 				require.Equal(t, []string{"n2", "n3"}, b.Up())
 			})
 		})
@@ -102,13 +105,15 @@ func TestBeside_Blind_DecidesNothing(t *testing.T) {
 	}
 	beside(t, 5, long, func(t *testing.T, b *besides) {
 		require.NoError(t, b.Net.Partition(upper, lower))
-		b.Eventually(time.Minute, "it sees no partition", func() bool { return b.provider("n1").Status().Deadline != nil })
+		b.Eventually(time.Minute, "it sees no partition",
+			func() bool { return b.provider("n1").Status().Deadline != nil })
 		for _, name := range []string{"n1", "n2", "n3"} {
 			b.agents[name].setSilent(true)
 		}
 		time.Sleep(9 * time.Minute)
 		for _, name := range []string{"n1", "n2", "n3"} {
-			require.False(t, b.Member(name).Down() && !strings.Contains(b.provider(name).Reason(), "verdict"), b.provider(name).Reason())
+			require.False(t, b.Member(name).Down() && !strings.Contains(b.provider(name).Reason(), "verdict"),
+				b.provider(name).Reason())
 			for _, o := range b.Occurred(name) {
 				require.NotContains(t, []string{downing.OccurredAsking, string(sbr.TopicDecision)}, o.Kind)
 			}
@@ -121,7 +126,8 @@ func TestBeside_Blind_ObeysAVerdict(t *testing.T) {
 	beside(t, 3, nil, func(t *testing.T, b *besides) {
 		b.agents["n3"].setSilent(true)
 		time.Sleep(time.Second)
-		b.Store.Restore(lease.Record{Token: 1, Verdict: &sbr.Verdict{Token: 1, DecidedBy: "other#u", Reason: "somebody else won"}})
+		b.Store.Restore(lease.Record{Token: 1, Verdict: &sbr.Verdict{Token: 1, DecidedBy: "other#u",
+			Reason: "somebody else won"}})
 		time.Sleep(100 * time.Millisecond)
 		require.True(t, b.Member("n3").Down())
 		require.Contains(t, b.provider("n3").Reason(), "somebody else won")
@@ -152,7 +158,8 @@ func TestBeside_AnswersAgainAfterTheVerdict(t *testing.T) {
 
 // askedForItsFate reports whether a member asked, as after a pause of its process.
 func (b *besides) askedForItsFate(name string) bool {
-	return slices.ContainsFunc(b.Occurred(name), func(o downing.Occurrence) bool { return o.Kind == string(sbr.TopicPaused) })
+	return slices.ContainsFunc(b.Occurred(name),
+		func(o downing.Occurrence) bool { return o.Kind == string(sbr.TopicPaused) })
 }
 
 // stopKeeping stops a provider as an upgrade does: its incarnation is to be gone on with.
@@ -218,7 +225,8 @@ func TestBeside_Adoption_DownedMeanwhile(t *testing.T) {
 				survivors = append(survivors, sbr.ID(m.Incarnation))
 			}
 		}
-		b.Store.Restore(lease.Record{Token: 1, Verdict: &sbr.Verdict{Token: 1, DecidedBy: survivors[0], Survivors: survivors, Down: []sbr.ID{sbr.ID(before.Incarnation)}, Reason: "it was away"}})
+		b.Store.Restore(lease.Record{Token: 1, Verdict: &sbr.Verdict{Token: 1, DecidedBy: survivors[0],
+			Survivors: survivors, Down: []sbr.ID{sbr.ID(before.Incarnation)}, Reason: "it was away"}})
 		var resumed atomic.Bool
 		m := b.protect("n3")
 		m.Provider.OnResume(func(string) { resumed.Store(true) })
@@ -239,7 +247,8 @@ func TestBeside_Adoption_DownedMeanwhileWithoutALease(t *testing.T) {
 	beside(t, 3, majority, func(t *testing.T, b *besides) {
 		b.stopKeeping("n3")
 		decided := func() bool {
-			return slices.ContainsFunc(b.Occurred("n1"), func(o downing.Occurrence) bool { return o.Kind == string(sbr.TopicDecision) })
+			return slices.ContainsFunc(b.Occurred("n1"),
+				func(o downing.Occurrence) bool { return o.Kind == string(sbr.TopicDecision) })
 		}
 		b.Eventually(2*time.Minute, "nothing is decided against it", decided)
 		time.Sleep(30 * time.Second)
@@ -294,7 +303,8 @@ func TestBeside_AgentLeaves(t *testing.T) {
 		require.NoError(t, node.Shutdown())
 		<-b.provider("n3").Left()
 		require.False(t, b.Member("n3").Down())
-		b.Eventually(10*time.Second, "it has not left", func() bool { return len(b.provider("n1").Status().Members) == 2 })
+		b.Eventually(10*time.Second, "it has not left",
+			func() bool { return len(b.provider("n1").Status().Members) == 2 })
 		time.Sleep(time.Minute)
 		require.False(t, b.Member("n3").Down())
 		require.Empty(t, b.Store.History())
@@ -308,7 +318,8 @@ func TestBeside_TagsAreKept(t *testing.T) {
 		require.NoError(t, b.agents["n2"].node.SetTags(map[string]string{"team": "green"}))
 		b.Eventually(5*time.Second, "its tags are not put back", func() bool {
 			tags := b.agents["n2"].node.LocalMember().Tags
-			return tags["team"] == "green" && strings.HasSuffix(id, "#"+tags[downing.TagUID]) && tags[downing.TagProbe] != ""
+			return tags["team"] == "green" && strings.HasSuffix(id, "#"+tags[downing.TagUID]) &&
+				tags[downing.TagProbe] != ""
 		})
 		b.Whole(2)
 	})
@@ -382,7 +393,8 @@ func TestBeside_AgentRestart_IsNoDeparture(t *testing.T) {
 		a.setSilent(true) // the RPC client connects later
 		a.boot(nil, "n1")
 		counted := func() bool {
-			return slices.ContainsFunc(b.provider("n1").Status().Members, func(m downing.MemberStatus) bool { return m.Incarnation == id })
+			return slices.ContainsFunc(b.provider("n1").Status().Members,
+				func(m downing.MemberStatus) bool { return m.Incarnation == id })
 		}
 		for range 100 {
 			time.Sleep(100 * time.Millisecond)

@@ -165,7 +165,8 @@ func (c *Config) checkStore() error {
 	}
 	if known := lease.Implementations(); !slices.Contains(known, c.LeaseImplementation) {
 		return fmt.Errorf("%w %q (known: %s): import its package (for example _ \"github.com/serf-sbr/serf-sbr/lease/%s\"), or set Store",
-			lease.ErrUnknownImplementation, c.LeaseImplementation, strings.Join(append(known, "none"), ", "), c.LeaseImplementation)
+			lease.ErrUnknownImplementation, c.LeaseImplementation, strings.Join(append(known, "none"), ", "),
+			c.LeaseImplementation)
 	}
 	return nil
 }
@@ -220,7 +221,8 @@ func (c *Config) Digest() string {
 	fmt.Fprintf(h, "%s\n%s\n%+v\n", c.System, strings.ToLower(c.Strategy), c.Strategies)
 	// Auto is digested as the word that it is: the number follows from the size of the cluster, and changes
 	// with it.
-	fmt.Fprintln(h, r.StableAfter, r.DownAllWhenUnstable, r.DownAllWhenIndirectlyConnected, r.ReleaseAfter, r.WhenLeaseUnknown, c.leaseName(), c.Lease.HeartbeatTimeout)
+	fmt.Fprintln(h, r.StableAfter, r.DownAllWhenUnstable, r.DownAllWhenIndirectlyConnected, r.ReleaseAfter,
+		r.WhenLeaseUnknown, c.leaseName(), c.Lease.HeartbeatTimeout)
 	return short(h.Sum(nil))
 }
 
@@ -271,10 +273,14 @@ func (c *Config) Timing(members int, gossip *memberlist.Config) timing.Input {
 	return timing.Input{
 		Members: members, Gossip: gossipOf(gossip),
 		Probes:      c.Probe,
-		StableAfter: rules.StableIn(members), Auto: rules.StableAfter == sbr.Auto, Unstable: rules.UnstableIn(members),
-		Lease: err == nil && sbr.NeedsLease(s), MinorityDelay: c.Strategies.LeaseMajority.AcquireLeaseDelayForMinority,
-		LeaseTimeout: c.Lease.OperationTimeout, LeaseDeadline: c.Resolver.LeaseDeadline, LeaseRetry: c.Resolver.LeaseRetry,
-		HeartbeatTimeout: c.Lease.HeartbeatTimeout, HeartbeatInterval: c.Lease.Interval(), Watch: c.Resolver.Watched,
+		StableAfter: rules.StableIn(members), Auto: rules.StableAfter == sbr.Auto,
+		Unstable:      rules.UnstableIn(members),
+		Lease:         err == nil && sbr.NeedsLease(s),
+		MinorityDelay: c.Strategies.LeaseMajority.AcquireLeaseDelayForMinority,
+		LeaseTimeout:  c.Lease.OperationTimeout, LeaseDeadline: c.Resolver.LeaseDeadline,
+		LeaseRetry:       c.Resolver.LeaseRetry,
+		HeartbeatTimeout: c.Lease.HeartbeatTimeout, HeartbeatInterval: c.Lease.Interval(),
+		Watch: c.Resolver.Watched,
 	}
 }
 

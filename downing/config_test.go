@@ -54,7 +54,8 @@ func TestConfig_EveryProblemAtOnce(t *testing.T) {
 	cfg.Lease.OperationTimeout = 0
 	cfg.Strategy = "keep-minority"
 	err := cfg.Validate()
-	for _, word := range []string{"PollInterval is 0s", "PauseAfter is -1ns", "TellFor is 0s", "Grace is 0s", "stable-after is -1s", "probe.tries is 0", "lease-operation-timeout is 0s", "keep-minority"} {
+	for _, word := range []string{"PollInterval is 0s", "PauseAfter is -1ns", "TellFor is 0s", "Grace is 0s",
+		"stable-after is -1s", "probe.tries is 0", "lease-operation-timeout is 0s", "keep-minority"} {
 		require.ErrorContains(t, err, word)
 	}
 }

@@ -38,7 +38,9 @@ func (e *engine) carry(effects []sbr.Effect) {
 				continue
 			}
 			e.spawn(&e.workers, func() {
-				e.readLease(eff.Attempt, func(ctx context.Context) (lease.Record, error) { return e.lease.Restore(ctx, eff.Verdict) })
+				e.readLease(eff.Attempt, func(ctx context.Context) (lease.Record, error) {
+					return e.lease.Restore(ctx, eff.Verdict)
+				})
 			})
 		case sbr.AcquireLease:
 			if e.isBlind() {
@@ -92,7 +94,8 @@ func (e *engine) spawn(group *sync.WaitGroup, f func()) {
 	group.Go(func() {
 		defer func() {
 			if p := recover(); p != nil {
-				e.log.Error("sbr: a worker of the resolver panicked", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+				e.log.Error("sbr: a worker of the resolver panicked", "panic", fmt.Sprint(p), "stack",
+					string(debug.Stack()))
 				e.inbox.Post(func() { e.step(sbr.Failed{Reason: fmt.Sprintf("the resolver failed: panic: %v", p)}) })
 			}
 		}()
@@ -131,7 +134,8 @@ func (e *engine) fall(reason string) {
 	e.talk.close()
 	e.life.Down(reason, func(deadline time.Time) {
 		e.rememberEnd()
-		sleep.Within(time.After(time.Until(deadline)/wire.LastWords), e.tells.Wait) // what this member still has to say
+		// what this member still has to say
+		sleep.Within(time.After(time.Until(deadline)/wire.LastWords), e.tells.Wait)
 		e.rec.lastTrace(deadline)
 		// Once: members that do not receive it find out by the verdict, or suspect this one.
 		e.exchange(wire.KindBye, wire.Encode(wire.Message{Kind: wire.KindBye, From: e.self.ID}), nil)
@@ -307,7 +311,8 @@ func (e *engine) refreshDenyList() {
 	v := e.resolver.Verdict()
 	orders := e.resolver.Orders()
 	if old.verdict.Token == v.Token && old.verdict.Partial == v.Partial &&
-		len(old.verdict.Down) == len(v.Down) && len(old.verdict.Survivors) == len(v.Survivors) && len(old.orders) == len(orders) {
+		len(old.verdict.Down) == len(v.Down) && len(old.verdict.Survivors) == len(v.Survivors) &&
+		len(old.orders) == len(orders) {
 		return
 	}
 	d := &denyList{self: e.self.ID, verdict: *v.Clone(), orders: make(map[sbr.ID]struct{}, len(orders))}

@@ -57,7 +57,8 @@ func checkSerf(conf *serf.Config) error {
 	case len(name) > serf.MaxNodeNameLength, !utf8.ValidString(name), strings.HasPrefix(name, untaggedPrefix):
 		return fmt.Errorf("downing: serf.Config.NodeName is %q: it must be at most %d bytes of UTF-8 and not begin with %q", name, serf.MaxNodeNameLength, untaggedPrefix)
 	case conf.ProtocolVersion < 4:
-		return fmt.Errorf("downing: serf.Config.ProtocolVersion is %d: queries need at least 4", conf.ProtocolVersion)
+		return fmt.Errorf("downing: serf.Config.ProtocolVersion is %d: queries need at least 4",
+			conf.ProtocolVersion)
 	}
 	return nil
 }
@@ -78,7 +79,8 @@ const queryOverhead = 200
 // roomForQueries raises Serf's limits where they leave no room for a message and this node's name.
 func roomForQueries(conf *serf.Config) {
 	conf.QuerySizeLimit = max(conf.QuerySizeLimit, wire.MaxMessage+queryOverhead+len(conf.NodeName))
-	conf.QueryResponseSizeLimit = max(conf.QueryResponseSizeLimit, wire.MaxMessage+queryOverhead+len(conf.NodeName)+serf.MaxNodeNameLength)
+	conf.QueryResponseSizeLimit = max(conf.QueryResponseSizeLimit,
+		wire.MaxMessage+queryOverhead+len(conf.NodeName)+serf.MaxNodeNameLength)
 }
 
 // Start implements driver.
@@ -95,7 +97,8 @@ func (e *engine) Start(ctx context.Context, s *serf.Serf) error {
 // configuration works: a node whose tags, events or merges pass this engine by is not protected.
 func (e *engine) attach(ctx context.Context, s *serf.Serf) error {
 	if s == nil || !slices.ContainsFunc(s.Members(), func(m serf.Member) bool { return idOf(&m) == e.self.ID }) {
-		return fmt.Errorf("%w: no member of this node has the tags of the incarnation %s", ErrNotPrepared, e.self.ID)
+		return fmt.Errorf("%w: no member of this node has the tags of the incarnation %s",
+			ErrNotPrepared, e.self.ID)
 	}
 	e.node = newNode(s)
 	if !e.keepOut.created.Load() {
@@ -301,7 +304,8 @@ func (n *embedded) left(string) bool {
 	return s == serf.SerfLeft || s == serf.SerfShutdown
 }
 
-func (n *embedded) query(name string, payload []byte, timeout time.Duration) (<-chan serf.NodeResponse, error) {
+func (n *embedded) query(name string, payload []byte, timeout time.Duration) (
+	<-chan serf.NodeResponse, error) {
 	n.asking.take()
 	defer n.asking.give()
 	resp, err := n.serf.Query(name, payload, &serf.QueryParam{Timeout: timeout, RelayFactor: relays})
@@ -327,11 +331,13 @@ func (n *embedded) remove(id sbr.ID) (bool, error) {
 }
 
 // ping probes the targets at the same time.
-func (n *embedded) ping(ctx context.Context, targets map[sbr.ID]Target, timeout time.Duration) map[sbr.ID]pong {
+func (n *embedded) ping(ctx context.Context, targets map[sbr.ID]Target,
+	timeout time.Duration) map[sbr.ID]pong {
 	return pingAll(ctx, targets, func(t Target) (answered, known bool) { return n.pingOne(t, timeout), true })
 }
 
-func pingAll(ctx context.Context, targets map[sbr.ID]Target, ping func(Target) (answered, known bool)) map[sbr.ID]pong {
+func pingAll(ctx context.Context, targets map[sbr.ID]Target,
+	ping func(Target) (answered, known bool)) map[sbr.ID]pong {
 	results := make(map[sbr.ID]pong, len(targets))
 	var mu sync.Mutex
 	var wg sync.WaitGroup

@@ -155,7 +155,8 @@ func (o *Occurrence) traced() []attribute.KeyValue {
 		return []attribute.KeyValue{tokenKey.Int64(int64(v.Token)), byKey.String(string(v.DecidedBy)),
 			attribute.Int("sbr.survivors", len(v.Survivors)), downKey.Int(len(v.Down)), textKey.String(v.Reason)}
 	case d != nil:
-		return []attribute.KeyValue{decisionKey.String(d.Final.String()), textKey.String(d.Reason), downKey.Int(len(d.Down))}
+		return []attribute.KeyValue{decisionKey.String(d.Final.String()), textKey.String(d.Reason),
+			downKey.Int(len(d.Down))}
 	case o.Kind == OccurredTold:
 		return []attribute.KeyValue{memberKey.String(o.Subject), kindKey.String(o.Details[0].Value.String())}
 	case o.Subject != "":
@@ -176,7 +177,8 @@ func (r *recorder) write(ep *episode) {
 	ctx := withTraceID(context.Background(), ep.incident)
 	attrs := []attribute.KeyValue{
 		attribute.String("sbr.system", r.e.cfg.System), memberKey.String(r.e.self.Name),
-		attribute.String("sbr.incarnation", string(r.e.self.ID)), attribute.String("sbr.strategy", r.e.cfg.Strategy),
+		attribute.String("sbr.incarnation", string(r.e.self.ID)),
+		attribute.String("sbr.strategy", r.e.cfg.Strategy),
 		attribute.String("sbr.incident", ep.incident.String()), attribute.String("sbr.cause", ep.cause),
 		outcomeKey.String(ep.outcome), attribute.Int("sbr.flaps", ep.flaps),
 	}

@@ -24,7 +24,8 @@ type tracers struct {
 }
 
 // traced runs a test in virtual time in a cluster of n members that are armed.
-func traced(t *testing.T, n int, config func(string, *downing.Config), f func(t *testing.T, c *cluster, x *tracers)) {
+func traced(t *testing.T, n int, config func(string, *downing.Config),
+	f func(t *testing.T, c *cluster, x *tracers)) {
 	t.Helper()
 	x := newTracers(t)
 	both := func(name string, c *downing.Config) {
@@ -42,7 +43,8 @@ func newTracers(t testing.TB) *tracers {
 
 func (x *tracers) config(name string, c *downing.Config) {
 	x.spans[name] = tracetest.NewInMemoryExporter()
-	c.Tracer = sdktrace.NewTracerProvider(sdktrace.WithSyncer(x.spans[name]), sdktrace.WithIDGenerator(downing.TraceIDs{}))
+	c.Tracer = sdktrace.NewTracerProvider(sdktrace.WithSyncer(x.spans[name]),
+		sdktrace.WithIDGenerator(downing.TraceIDs{}))
 }
 
 // episodes are the roots of a member's traces, in the order in which they ended.
@@ -65,7 +67,8 @@ func (x *tracers) episode(member string) tracetest.SpanStub {
 }
 
 // children are the spans of a name under a root.
-func (x *tracers) children(member string, root *tracetest.SpanStub, name string) (spans []tracetest.SpanStub) {
+func (x *tracers) children(member string, root *tracetest.SpanStub, name string) (
+	spans []tracetest.SpanStub) {
 	for _, s := range x.spans[member].GetSpans() {
 		if s.Parent.SpanID() == root.SpanContext.SpanID() && s.Name == name {
 			require.Equal(x.t, root.SpanContext.TraceID(), s.SpanContext.TraceID())
@@ -100,7 +103,8 @@ func TestEpisode_SplitIsOneTraceOfAllMembers(t *testing.T) {
 	traced(t, 5, clustertest.MajorityFirst, func(t *testing.T, c *cluster, x *tracers) {
 		require.NoError(t, c.Net.Partition(upper, lower))
 		cut := time.Now()
-		c.Eventually(time.Minute, "nobody won", func() bool { return c.Member("n4").Down() && c.Member("n5").Down() })
+		c.Eventually(time.Minute, "nobody won",
+			func() bool { return c.Member("n4").Down() && c.Member("n5").Down() })
 		time.Sleep(2 * time.Minute)
 		verdict := c.Store.Snapshot().Record.Verdict
 
@@ -120,10 +124,12 @@ func TestEpisode_SplitIsOneTraceOfAllMembers(t *testing.T) {
 		require.Equal(t, codes.Unset, n1.Status.Code)
 		require.WithinDuration(t, cut, n1.StartTime, 10*time.Second)
 		require.GreaterOrEqual(t, n1.EndTime.Sub(n1.StartTime), 20*time.Second)
-		for _, name := range []string{"suspended", "unreachable", "decision", "verdict", "removed", "resumed", "resolved"} {
+		for _, name := range []string{"suspended", "unreachable", "decision", "verdict", "removed", "resumed",
+			"resolved"} {
 			require.NotEmpty(t, events(&n1, name), name)
 		}
-		require.Equal(t, "acquire-lease-and-down-unreachable", attr(events(&n1, "decision")[0].Attributes, "sbr.decision"))
+		require.Equal(t, "acquire-lease-and-down-unreachable",
+			attr(events(&n1, "decision")[0].Attributes, "sbr.decision"))
 		require.Equal(t, verdict.Reason, attr(events(&n1, "verdict")[0].Attributes, "sbr.text"))
 
 		stable := x.children("n1", &n1, "sbr.stable")
@@ -188,7 +194,8 @@ func TestEpisode_DownIsWrittenBeforeTheExit(t *testing.T) {
 	}
 	formed(t, 3, config, func(t *testing.T, c *cluster) {
 		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
-		c.Eventually(time.Minute, "nobody noticed the cut", func() bool { return c.provider("n1").Status().State == "suspended" })
+		c.Eventually(time.Minute, "nobody noticed the cut",
+			func() bool { return c.provider("n1").Status().State == "suspended" })
 		// The store fails at the last moment: a side that knows that it is silent reads before it asks for
 		// the lease.
 		time.Sleep(downing.DefaultConfig().Resolver.StableAfter - time.Second/2)
@@ -211,7 +218,8 @@ func TestEpisode_DownIsWrittenBeforeTheExit(t *testing.T) {
 			require.Equal(t, codes.Error, a.Status.Code)
 			require.NotEmpty(t, a.Status.Description)
 		}
-		require.True(t, slices.ContainsFunc(x.children("n1", &n1, "sbr.tell"), func(s tracetest.SpanStub) bool { return attr(s.Attributes, "sbr.message") == "order" }))
+		require.True(t, slices.ContainsFunc(x.children("n1", &n1, "sbr.tell"),
+			func(s tracetest.SpanStub) bool { return attr(s.Attributes, "sbr.message") == "order" }))
 	})
 }
 

@@ -99,7 +99,8 @@ func TestDown_TheLogIsStuck(t *testing.T) {
 				p, end := s.protected(func(c *downing.Config) {
 					c.Logger = slog.New(blockedLog{slog.NewTextHandler(io.Discard, nil), from, new(atomic.Bool), release})
 				})
-				s.Store.Restore(lease.Record{Token: 1, Verdict: &sbr.Verdict{Token: 1, DecidedBy: "other#u", Reason: "won"}})
+				s.Store.Restore(lease.Record{Token: 1, Verdict: &sbr.Verdict{Token: 1, DecidedBy: "other#u",
+					Reason: "won"}})
 				began := time.Now()
 				<-p.Downed()
 				require.Less(t, time.Since(began), 40*time.Second)
@@ -172,7 +173,8 @@ func TestWatchdog_SlowLoopIsNoFailure(t *testing.T) {
 		})
 		for token := uint64(1); token <= 3; token++ {
 			self := sbr.ID(p.Status().Incarnation)
-			s.Store.Restore(lease.Record{Token: token, Verdict: &sbr.Verdict{Token: token, DecidedBy: "other#u", Survivors: []sbr.ID{self}}})
+			s.Store.Restore(lease.Record{Token: token,
+				Verdict: &sbr.Verdict{Token: token, DecidedBy: "other#u", Survivors: []sbr.ID{self}}})
 			time.Sleep(time.Minute)
 		}
 		require.Equal(t, 3, slow)
@@ -241,7 +243,8 @@ func TestWatch_BeginsAgain(t *testing.T) {
 		}}
 		p, end := s.protected(func(c *downing.Config) { c.Store = store })
 		require.Equal(t, int64(4), store.calls.Load())
-		s.Store.Restore(lease.Record{Token: 1, Verdict: &sbr.Verdict{Token: 1, DecidedBy: "other#u", Reason: "somebody else won"}})
+		s.Store.Restore(lease.Record{Token: 1, Verdict: &sbr.Verdict{Token: 1, DecidedBy: "other#u",
+			Reason: "somebody else won"}})
 		time.Sleep(100 * time.Millisecond)
 		require.True(t, isDown(p))
 		require.Contains(t, p.Reason(), "somebody else won")

@@ -24,16 +24,17 @@ import (
 func TestSplit_LoneNodeWithoutWatchAndStore(t *testing.T) {
 	long(t)
 	nineOne, _ := sidesOf("9|1")
-	formed(t, 10, func(_ string, c *downing.Config) { c.Resolver.Watched = false }, func(t *testing.T, c *cluster) {
-		c.Store.View("n10").SetUnavailable(true)
-		require.NoError(t, c.Net.Partition(nineOne...))
-		cut := time.Now()
-		c.requireOneSide(nineOne, 90*time.Second)
-		took := c.Member("n10").DownAt().Sub(cut)
-		t.Logf("the lone node was down %v after the cut: %s", took, c.provider("n10").Reason())
-		require.Less(t, took, 60*time.Second)
-		require.ElementsMatch(t, nineOne[0], c.Up())
-	})
+	formed(t, 10, func(_ string, c *downing.Config) { c.Resolver.Watched = false },
+		func(t *testing.T, c *cluster) {
+			c.Store.View("n10").SetUnavailable(true)
+			require.NoError(t, c.Net.Partition(nineOne...))
+			cut := time.Now()
+			c.requireOneSide(nineOne, 90*time.Second)
+			took := c.Member("n10").DownAt().Sub(cut)
+			t.Logf("the lone node was down %v after the cut: %s", took, c.provider("n10").Reason())
+			require.Less(t, took, 60*time.Second)
+			require.ElementsMatch(t, nineOne[0], c.Up())
+		})
 }
 
 // S2: a member that stood still through everything reads its fate before it does anything else, and goes down
@@ -57,7 +58,8 @@ func TestPause_DownedWhileItStoodStill(t *testing.T) {
 		time.Sleep(time.Second)
 		require.True(t, c.Member("n5").Down())
 		require.Contains(t, c.provider("n5").Reason(), "does not list this member")
-		require.True(t, slices.ContainsFunc(c.Occurred("n5"), func(o downing.Occurrence) bool { return o.Kind == string(sbr.TopicPaused) }), "the pause was noticed")
+		require.True(t, slices.ContainsFunc(c.Occurred("n5"),
+			func(o downing.Occurrence) bool { return o.Kind == string(sbr.TopicPaused) }), "the pause was noticed")
 		require.Equal(t, []string{"n1", "n2", "n3", "n4"}, c.Up())
 	})
 }
@@ -240,7 +242,8 @@ func TestVerdict_AnswerLostAndWriterCrashes(t *testing.T) {
 		c.Store.View("n1").SetUnavailable(true)
 		require.NoError(t, c.Net.Freeze("n1"))
 		defer gates.Of("n1").Open()
-		c.Eventually(2*time.Minute, "the losers are still up", func() bool { return c.Member("n4").Down() && c.Member("n5").Down() })
+		c.Eventually(2*time.Minute, "the losers are still up",
+			func() bool { return c.Member("n4").Down() && c.Member("n5").Down() })
 		time.Sleep(3 * time.Minute)
 		require.False(t, c.Member("n2").Down())
 		require.False(t, c.Member("n3").Down())
@@ -257,7 +260,8 @@ func TestLease_AnotherMemberRacesForTheLeader(t *testing.T) {
 		require.NoError(t, c.Net.Partition(groups...))
 		c.requireOneSide(groups, 2*time.Minute)
 		require.Equal(t, groups[0], c.Up())
-		c.Eventually(time.Minute, "no verdict", func() bool { return c.Store.Snapshot().Record.Verdict != nil }) // losers can be down before it
+		// losers can be down before it
+		c.Eventually(time.Minute, "no verdict", func() bool { return c.Store.Snapshot().Record.Verdict != nil })
 		require.Equal(t, "n3", downing.NameOf(c.Store.Snapshot().Record.Verdict.DecidedBy))
 	})
 }

@@ -120,7 +120,8 @@ func TestForgets_WhileNoSurvivorReachesTheStore(t *testing.T) {
 		reach(upper, false)
 		c.Store.Delete()
 		reach(lower, true)
-		c.Eventually(5*time.Minute, "a second verdict with the same token", func() bool { return c.Store.Snapshot().Record.Token == 1 })
+		c.Eventually(5*time.Minute, "a second verdict with the same token",
+			func() bool { return c.Store.Snapshot().Record.Token == 1 })
 		time.Sleep(time.Minute)
 		require.Len(t, c.Up(), 5, "both sides hold a verdict with the token 1")
 		reach(upper, true)
@@ -180,13 +181,15 @@ func TestForgets_SpentTokenIsReset(t *testing.T) {
 			c.Store.Restore(rec)
 			time.Sleep(time.Minute)
 			operator := c.Store.View("operator")
-			require.Equal(t, lease.MaxToken, c.provider("n1").Status().Lease.Token, "what sbr lease reset asks an agent for")
+			require.Equal(t, lease.MaxToken, c.provider("n1").Status().Lease.Token,
+				"what sbr lease reset asks an agent for")
 
 			_, after, err := lease.Reset(t.Context(), operator, forget)
 			require.NoError(t, err)
 			require.Less(t, after.Token, uint64(3))
 			time.Sleep(time.Minute)
-			require.Equal(t, lease.MaxToken, c.Store.Snapshot().Record.Token, "a member that runs writes back what it remembers")
+			require.Equal(t, lease.MaxToken, c.Store.Snapshot().Record.Token,
+				"a member that runs writes back what it remembers")
 
 			four := []string{"n1", "n2", "n3", "n4"}
 			for _, n := range four {

@@ -55,7 +55,8 @@ func (k *keepOut) NotifyMerge(members []*serf.Member) error {
 		k.created.Store(true)
 	}
 	if len(members) == 1 && d.denies(members[0]) && k.refuse(members[0]) {
-		return fmt.Errorf("sbr: %s was downed as incarnation %s and stays out", members[0].Name, members[0].Tags[TagUID])
+		return fmt.Errorf("sbr: %s was downed as incarnation %s and stays out", members[0].Name,
+			members[0].Tags[TagUID])
 	}
 	if k.next != nil {
 		return k.next.NotifyMerge(members)

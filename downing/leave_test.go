@@ -106,7 +106,8 @@ func TestLeave_FullStopThenNewNames(t *testing.T) {
 		before := c.Store.Snapshot()
 		writes := c.writes()
 		c.leave(allFive...)
-		require.LessOrEqual(t, c.writes()-writes, uint64(6), "a goodbye each, and a heartbeat that may fall among them")
+		require.LessOrEqual(t, c.writes()-writes, uint64(6),
+			"a goodbye each, and a heartbeat that may fall among them")
 		require.Empty(t, c.verdict().Remaining())
 		require.Equal(t, before.Record.Token, c.verdict().Token)
 		c.boots(fresh...)
@@ -357,7 +358,8 @@ func TestBootstrap_AfterACrashOfEverything(t *testing.T) {
 		c.Options.Config = bootstraps(1)
 		c.Boot("n7", "n6", "n8")
 		c.requireWhole(2*time.Minute, fresh...)
-		require.Contains(t, c.verdict().Reason, "an operator says by --bootstrap=1 that n1, n2, n3 have ended for good")
+		require.Contains(t, c.verdict().Reason,
+			"an operator says by --bootstrap=1 that n1, n2, n3 have ended for good")
 		require.Equal(t, upper, nodesOf(c.verdict().Down))
 	})
 }
@@ -385,7 +387,8 @@ func TestBootstrap_OnTwoIslands(t *testing.T) {
 			return slices.Contains(c.Up(), n)
 		})
 		require.Len(t, lost, 2)
-		for _, n := range lost { // a unit starts them again, with the option still there: it was about another verdict
+		// a unit starts them again, with the option still there: it was about another verdict
+		for _, n := range lost {
 			<-c.provider(n).Done()
 			c.Boot(n)
 		}

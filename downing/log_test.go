@@ -86,7 +86,8 @@ func TestLog_TellsTheIncident(t *testing.T) {
 		require.NoError(t, c.Net.Partition(upper, lower))
 		time.Sleep(5 * time.Second) // then the losing members begin to wait anew: their speed has no effect
 		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "n3"}, []string{"n4"}, []string{"n5"}))
-		c.Eventually(time.Minute, "nobody won", func() bool { return c.Member("n4").Down() && c.Member("n5").Down() })
+		c.Eventually(time.Minute, "nobody won",
+			func() bool { return c.Member("n4").Down() && c.Member("n5").Down() })
 		incident := c.provider("n1").Status().Incident
 		time.Sleep(3 * time.Minute)
 		for name, golden := range map[string]string{"n1": "winner", "n4": "loser"} {

@@ -102,7 +102,8 @@ func (ms *membership) look(now time.Duration, list []serf.Member) (changes []cha
 	for id, k := range ms.known {
 		if !k.mark {
 			delete(ms.known, id)
-			gone := sbr.MemberGone{ID: id, Ended: ms.hasEnded(id) || k.hasEnded(id, here[k.member.Name], ms.cutOff(id))}
+			gone := sbr.MemberGone{ID: id, Ended: ms.hasEnded(id) || k.hasEnded(id, here[k.member.Name],
+				ms.cutOff(id))}
 			switch {
 			case !gone.Ended:
 				ms.unlisted[uidOf(id)] = unlisted{id, k.tags, k.since}
@@ -262,7 +263,8 @@ func (k *known) hasEnded(id sbr.ID, now *serf.Member, cutOff bool) bool {
 	default:
 		// It took its tags back, or was started again in its place before anybody missed it: only one process
 		// can have the address.
-		return hasResigned(now) || !isUntagged(idOf(now)) && now.Status == serf.StatusAlive && addrOf(now) == k.member.Addr
+		return hasResigned(now) || !isUntagged(idOf(now)) && now.Status == serf.StatusAlive &&
+			addrOf(now) == k.member.Addr
 	}
 }
 

@@ -18,7 +18,8 @@ import (
 func listed(name, uid string, status serf.MemberStatus) serf.Member {
 	m := serf.Member{Name: name, Addr: net.IPv4(10, 0, 0, 1), Port: 7946, Status: status}
 	if uid != "" {
-		m.Tags = map[string]string{TagUID: uid, TagBorn: "z", TagSeen: "3", TagConfig: "cfg", TagVersion: wireVersion}
+		m.Tags = map[string]string{TagUID: uid, TagBorn: "z", TagSeen: "3", TagConfig: "cfg",
+			TagVersion: wireVersion}
 	}
 	return m
 }
@@ -113,7 +114,8 @@ func TestMembership_Goodbye(t *testing.T) {
 		{at: 6 * time.Second, list: one(serf.StatusFailed), want: []string{"n2#u ended"}},
 		{at: 7 * time.Second, list: one(serf.StatusFailed)},
 	})
-	ms := newMembership("n1#self", func(sbr.ID) bool { return true }) // it no longer answers our probes, and Serf has not noticed
+	// it no longer answers our probes, and Serf has not noticed
+	ms := newMembership("n1#self", func(sbr.ID) bool { return true })
 	require.Equal(t, []string{"n2#u up"}, says(ms.look(0, one(serf.StatusAlive))))
 	ms.saidGoodbye("n2#u")
 	require.Equal(t, []string{"n2#u ended"}, says(ms.look(time.Second, one(serf.StatusAlive))))
@@ -202,14 +204,16 @@ func TestMembership_RestartUnderTheSameName(t *testing.T) {
 // What this member cannot reach itself is as good as failed, although Serf has not said so yet.
 func TestMembership_CutOff(t *testing.T) {
 	again := []serf.Member{listed("n2", "v", serf.StatusAlive)}
-	for list, want := range map[*[]serf.Member]string{&again: "n2#u unlisted", new([]serf.Member): "n2#u unlisted"} {
+	for list, want := range map[*[]serf.Member]string{&again: "n2#u unlisted",
+		new([]serf.Member): "n2#u unlisted"} {
 		ms := newMembership("n1#self", func(id sbr.ID) bool { return id == "n2#u" })
 		ms.look(0, one(serf.StatusAlive))
 		require.Contains(t, says(ms.look(0, *list)), want)
 	}
 	ms := newMembership("n1#self", func(sbr.ID) bool { return true })
 	ms.look(0, one(serf.StatusAlive))
-	require.Equal(t, []string{"n2#u unlisted"}, says(ms.look(0, one(serf.StatusLeft))), "its goodbye would have been heard before")
+	require.Equal(t, []string{"n2#u unlisted"}, says(ms.look(0, one(serf.StatusLeft))),
+		"its goodbye would have been heard before")
 }
 
 // A successor may have another name, and come when the list has forgotten its predecessor, or while that is
@@ -228,7 +232,8 @@ func TestMembership_SuccessorUnderAnotherName(t *testing.T) {
 		{list: []serf.Member{successor}, want: []string{"n2#u ended", "n7#v up"}},
 		{list: []serf.Member{successor}},
 	})
-	require.Equal(t, []sbr.ID{"n3#x"}, ms.running([]sbr.ID{"n2#u", "n3#x"}), "what others remember of it is history")
+	require.Equal(t, []sbr.ID{"n3#x"}, ms.running([]sbr.ID{"n2#u", "n3#x"}),
+		"what others remember of it is history")
 }
 
 // A machine that was copied while its member ran has the state folder too: what it names as its predecessor
@@ -268,7 +273,8 @@ func TestMembership_ChangedTags(t *testing.T) {
 		require.Len(t, changes, 1)
 		return changes[0].event.(sbr.MemberSeen).Member
 	}
-	require.Equal(t, sbr.Member{ID: "n2#u", Name: "n2", Addr: "10.0.0.1:7946", Born: 35, Seen: 3, Status: sbr.Up}, seen())
+	require.Equal(t, sbr.Member{ID: "n2#u", Name: "n2", Addr: "10.0.0.1:7946", Born: 35, Seen: 3,
+		Status: sbr.Up}, seen())
 	m.Tags[TagRole] = "db,web"
 	require.Equal(t, []string{"db", "web"}, seen().Roles)
 	m.Tags[TagRole] = "db,cache"
@@ -300,7 +306,8 @@ func TestMembership_TagsLostForAMoment(t *testing.T) {
 	known := look{list: one(serf.StatusAlive), want: []string{"n2#u up"}}
 	for rule, steps := range map[string][]look{
 		"it is the member it was": {
-			known, {list: bare(serf.StatusAlive)}, {at: bareFor - time.Second, list: bare(serf.StatusAlive)}, {at: bareFor, list: one(serf.StatusAlive)},
+			known, {list: bare(serf.StatusAlive)}, {at: bareFor - time.Second, list: bare(serf.StatusAlive)},
+			{at: bareFor, list: one(serf.StatusAlive)},
 		},
 		"it fails as the member it was, and stays failed for as long as Serf says so": {
 			known, {list: bare(serf.StatusAlive)}, {list: bare(serf.StatusFailed), want: []string{"n2#u failed"}},
@@ -308,14 +315,17 @@ func TestMembership_TagsLostForAMoment(t *testing.T) {
 			{at: 10*bareFor + 1, list: one(serf.StatusAlive), want: []string{"n2#u not failed"}},
 		},
 		"one that fails without tags is the member it was": {
-			known, {list: bare(serf.StatusFailed), want: []string{"n2#u failed"}}, {list: nil, want: []string{"n2#u unlisted"}},
+			known, {list: bare(serf.StatusFailed), want: []string{"n2#u failed"}},
+			{list: nil, want: []string{"n2#u unlisted"}},
 		},
 		"alive without tags for too long it runs no resolver any more": {
-			known, {at: 1, list: bare(serf.StatusAlive)}, {at: 1 + bareFor, list: bare(serf.StatusAlive), want: []string{"?n2 joining", "n2#u unlisted"}},
+			known, {at: 1, list: bare(serf.StatusAlive)},
+			{at: 1 + bareFor, list: bare(serf.StatusAlive), want: []string{"?n2 joining", "n2#u unlisted"}},
 			{at: 10 * bareFor, list: bare(serf.StatusAlive)},
 		},
 		"the time counts anew after tags were there": {
-			known, {at: 1, list: bare(serf.StatusAlive)}, {at: 2, list: one(serf.StatusAlive)}, {at: bareFor, list: bare(serf.StatusAlive)},
+			known, {at: 1, list: bare(serf.StatusAlive)}, {at: 2, list: one(serf.StatusAlive)},
+			{at: bareFor, list: bare(serf.StatusAlive)},
 			{at: 1 + bareFor, list: bare(serf.StatusAlive)},
 		},
 		"another incarnation is another member": {
@@ -323,7 +333,8 @@ func TestMembership_TagsLostForAMoment(t *testing.T) {
 			{list: []serf.Member{listed("n2", "v", serf.StatusAlive)}, want: []string{"n2#u ended", "n2#v up"}},
 		},
 		"at another address it is another node": {
-			known, {list: []serf.Member{at(listed("n2", "", serf.StatusAlive), 1)}, want: []string{"?n2 joining", "n2#u unlisted"}},
+			known, {list: []serf.Member{at(listed("n2", "", serf.StatusAlive), 1)},
+				want: []string{"?n2 joining", "n2#u unlisted"}},
 		},
 		"one that resigned is gone at once": {
 			known, {list: []serf.Member{resigned("n2")}, want: []string{"?n2 joining", "n2#u ended"}},
@@ -379,8 +390,10 @@ func TestDepartures_WhoIsDownOrMissing(t *testing.T) {
 	require.Equal(t, after(1), list[0].At, "its removal is not a second departure")
 	require.Equal(t, after(2), list[1].At)
 
-	require.Equal(t, []sbr.ID{"b"}, ids(departures(list, removed, []Peer{member("a", sbr.Up), member("c", sbr.Up)}, after(3), time.Minute)), "who is back")
-	require.Equal(t, []sbr.ID{"b", "c", "x"}, ids(departures(list, removed, append(removed, member("x", sbr.Down)), after(3), time.Minute)), "seen for the first time, and down")
+	require.Equal(t, []sbr.ID{"b"}, ids(departures(list, removed,
+		[]Peer{member("a", sbr.Up), member("c", sbr.Up)}, after(3), time.Minute)), "who is back")
+	require.Equal(t, []sbr.ID{"b", "c", "x"}, ids(departures(list, removed,
+		append(removed, member("x", sbr.Down)), after(3), time.Minute)), "seen for the first time, and down")
 	require.Empty(t, departures(list, removed, removed, after(2).Add(departedFor+1), time.Minute))
 
 	young := Peer{Member: sbr.Member{ID: "y", Status: sbr.Up}, since: time.Minute - wire.OfferSpread + 1}

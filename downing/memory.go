@@ -66,7 +66,8 @@ type place struct {
 }
 
 func placeOf(m *sbr.Member) place {
-	return place{ID: m.ID, Addr: m.Addr, Roles: m.Roles, Born: m.Born, Seen: m.Seen, Suspect: m.Unreachable && m.Status <= sbr.Up}
+	return place{ID: m.ID, Addr: m.Addr, Roles: m.Roles, Born: m.Born, Seen: m.Seen,
+		Suspect: m.Unreachable && m.Status <= sbr.Up}
 }
 
 func (p *place) member() sbr.Member {
@@ -213,7 +214,8 @@ func (e *engine) suspect(places []place) {
 // this process. A member that takes no part, or no longer, stores nothing: the next incarnation need not look
 // for what it sees. Loop only.
 func (e *engine) remember(s *sbr.Snapshot) {
-	if e.cfg.Memory == nil || e.remembering || e.newcomer || e.leaving || e.ended || e.clock() < e.rememberAgain {
+	if e.cfg.Memory == nil || e.remembering || e.newcomer || e.leaving || e.ended ||
+		e.clock() < e.rememberAgain {
 		return
 	}
 	last := e.cfg.Memory.load()
@@ -222,7 +224,8 @@ func (e *engine) remember(s *sbr.Snapshot) {
 		return
 	}
 	next := last
-	next.Members, next.Verdict, next.Downed, next.Left = nil, *v.Clone(), e.downedPlaces(&last, s), e.hasLeft.Load()
+	next.Members, next.Verdict, next.Downed, next.Left = nil, *v.Clone(), e.downedPlaces(&last, s),
+		e.hasLeft.Load()
 	for i := range s.Members {
 		if m := &s.Members[i]; m.ID != s.Self && m.Status != sbr.Down && !isUntagged(m.ID) {
 			next.Members = append(next.Members, placeOf(m))

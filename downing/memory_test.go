@@ -54,14 +54,16 @@ func TestMemory_ASuccessorProvesTheEnd(t *testing.T) {
 			onDisks(t, nil, func(t *testing.T, c *cluster) {
 				c.Form(3)
 				require.NoError(t, c.Member("n3").Serf.Shutdown()) // as if it had crashed
-				c.Eventually(time.Minute, "n3 is a suspect", func() bool { return c.provider("n1").Status().State == sbr.StateSuspended })
+				c.Eventually(time.Minute, "n3 is a suspect",
+					func() bool { return c.provider("n1").Status().State == sbr.StateSuspended })
 				<-c.provider("n3").Done()
 				if !kept {
 					c.disks.lose("n3")
 				}
 				c.Boot("n3", "n1")
 				if kept {
-					c.Eventually(15*time.Second, "whole again", func() bool { return len(c.Up()) == 3 && c.provider("n1").Status().State == sbr.StateUp })
+					c.Eventually(15*time.Second, "whole again",
+						func() bool { return len(c.Up()) == 3 && c.provider("n1").Status().State == sbr.StateUp })
 					require.Zero(t, c.Store.Snapshot().Record.Token, "nothing was decided")
 					return
 				}

@@ -244,7 +244,8 @@ func (e *engine) times() int {
 // sayGoodbye tells the others that this member decides nothing any more: any member can make Serf report a
 // leave. A member that has not received the goodbye suspects this one.
 func (e *engine) sayGoodbye() {
-	e.occur(Occurrence{Kind: OccurredGoodbye, Text: "says goodbye: this member leaves, and decides nothing any more"})
+	e.occur(Occurrence{Kind: OccurredGoodbye,
+		Text: "says goodbye: this member leaves, and decides nothing any more"})
 	e.send(wire.Message{Kind: wire.KindBye, From: e.self.ID}, tellings)
 }
 
@@ -254,7 +255,8 @@ func (e *engine) isGone() bool { return e.ctx.Err() != nil || isClosed(e.node.do
 // askStanding asks all members for this member's standing and handles every answer, unless this member has stood
 // still since: the answers may be older than a verdict.
 func (e *engine) askStanding() {
-	payloads, pauses := wire.Encode(wire.Message{Kind: wire.KindStanding, From: e.self.ID, Seen: e.self.Seen}), e.pauses
+	payloads, pauses := wire.Encode(wire.Message{Kind: wire.KindStanding, From: e.self.ID, Seen: e.self.Seen}),
+		e.pauses
 	e.spawn(&e.workers, func() {
 		e.exchange(wire.KindStanding, payloads, func(from string, m wire.Message) {
 			e.inbox.Post(func() {
@@ -294,7 +296,8 @@ func (e *engine) tell(m wire.Message, targets []sbr.ID) {
 			e.dropGone(waiting)
 		}
 		if len(waiting) > 0 && !e.isGone() {
-			e.log.Warn("sbr: some members did not answer what they were told", "kind", m.Kind, "members", len(waiting), "for", e.cfg.TellFor)
+			e.log.Warn("sbr: some members did not answer what they were told", "kind", m.Kind, "members", len(waiting),
+				"for", e.cfg.TellFor)
 		}
 	})
 }

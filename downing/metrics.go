@@ -176,7 +176,8 @@ var (
 var (
 	forPartitions = []float64{1, 2.5, 5, 10, 20, 30, 45, 60, 90, 120, 300, 900, 3600}
 
-	timeAcquire = histogram("sbr.lease.acquire.duration", "Time that attempts to acquire the lease took, by outcome.",
+	timeAcquire = histogram("sbr.lease.acquire.duration",
+		"Time that attempts to acquire the lease took, by outcome.",
 		[]float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}, by("outcome", attemptOutcomes...))
 	timeProbe = histogram("sbr.probe.duration", "Time until a neighbour's answer to a probe.",
 		[]float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1}, plain)

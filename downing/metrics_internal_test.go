@@ -19,7 +19,8 @@ import (
 func TestMetrics_Overload(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
 	cfg := DefaultConfig()
-	cfg.System, cfg.Store, cfg.Logger = "payments", leasetest.NewMemory().View("n1"), slog.New(slog.DiscardHandler)
+	cfg.System, cfg.Store, cfg.Logger = "payments", leasetest.NewMemory().View("n1"),
+		slog.New(slog.DiscardHandler)
 	cfg.Meter = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 	e, err := newEngine(cfg, newLifecycle(&cfg))
 	require.NoError(t, err)
@@ -49,7 +50,8 @@ func TestMetrics_Overload(t *testing.T) {
 // series.
 func TestMetrics_UnforeseenValues(t *testing.T) {
 	reader := sdkmetric.NewManualReader()
-	m, err := newMetrics(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)), func() readings { return readings{} })
+	m, err := newMetrics(sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader)),
+		func() readings { return readings{} })
 	require.NoError(t, err)
 	m.add(countSent, "gossip of the neighbours")
 	m.add(countIgnored, "no-kind", "no-reason")

@@ -138,7 +138,8 @@ func TestMetrics_Split(t *testing.T) {
 		c.Whole(5) // Serf's gossip may leave a member out, until an exchange of states brings it
 		time.Sleep(30 * time.Second)
 		for _, name := range []string{"n1", "n2", "n3", "n4", "n5"} {
-			m.require(name, "sbr.members = 5", "sbr.unreachable = 0", "sbr.state{state=up} = 1", "sbr.state{state=suspended} = 0", "sbr.armed = 1",
+			m.require(name, "sbr.members = 5", "sbr.unreachable = 0", "sbr.state{state=up} = 1",
+				"sbr.state{state=suspended} = 0", "sbr.armed = 1",
 				"sbr.reports = 0", "sbr.untagged = 0", "sbr.disagreeing = 0", "sbr.suspended.age = 0", "sbr.suspended.time = 0", "sbr.partition.active = 0",
 				"sbr.downs = 0", "sbr.verdict.token = 0", "sbr.lease.held = 0", "sbr.lease.watch.running = 1", "sbr.lease.reads{outcome=ok} > 0",
 				"sbr.lease.reads{outcome=error} = 0", "sbr.probes{outcome=answered} > 50", "sbr.probes{outcome=unanswered} = 0", "sbr.probe.duration > 50",
@@ -151,21 +152,26 @@ func TestMetrics_Split(t *testing.T) {
 
 		require.NoError(t, c.Net.Partition(upper, lower))
 		time.Sleep(15 * time.Second)
-		m.require("n1", "sbr.unreachable = 2", "sbr.reports > 1", "sbr.state{state=suspended} = 1", "sbr.state{state=up} = 0", "sbr.suspended.age > 8",
+		m.require("n1", "sbr.unreachable = 2", "sbr.reports > 1", "sbr.state{state=suspended} = 1",
+			"sbr.state{state=up} = 0", "sbr.suspended.age > 8",
 			"sbr.suspended.time > 8", "sbr.suspensions{cause=resolver} = 1", "sbr.partitions{cause=unreachable} = 1", "sbr.partition.active = 1",
 			"sbr.probes{outcome=unanswered} > 2", "sbr.messages.sent{message=report} > 0", "sbr.messages.received{message=report} > 0", "sbr.callback.duration{callback=suspend} = 1")
 		m.require("n4", "sbr.unreachable = 3", "sbr.responsible = 1")
 
-		c.Eventually(time.Minute, "nobody won", func() bool { return c.Member("n4").Down() && c.Member("n5").Down() })
+		c.Eventually(time.Minute, "nobody won",
+			func() bool { return c.Member("n4").Down() && c.Member("n5").Down() })
 		m.require("n1", "sbr.lease.held = 1")
 		time.Sleep(2 * time.Minute)
-		m.require("n1", "sbr.members = 3", "sbr.unreachable = 0", "sbr.state{state=up} = 1", "sbr.suspended.age = 0", "sbr.suspended.time > 15",
+		m.require("n1", "sbr.members = 3", "sbr.unreachable = 0", "sbr.state{state=up} = 1",
+			"sbr.suspended.age = 0", "sbr.suspended.time > 15",
 			"sbr.decisions{decision=acquire-lease-and-down-unreachable} = 1", "sbr.lease.acquire.duration{outcome=granted} = 1", "sbr.verdict.token = 1",
 			"sbr.messages.sent{message=verdict} > 0", "sbr.messages.received{message=done} > 1", "sbr.told{outcome=answered} = 2", "sbr.removals{outcome=removed} = 2",
 			"sbr.partition.active = 0", "sbr.partition.duration{outcome=resolved} = 1", "sbr.partition.decision.duration = 1", "sbr.partition.removal.duration = 1",
 			"sbr.callback.duration{callback=resume} = 1", "sbr.lease.held = 0", "sbr.lease.answer.age > 10")
-		m.require("n2", "sbr.messages.sent{message=done} > 0", "sbr.messages.received{message=verdict} > 0", "sbr.partition.duration{outcome=resolved} = 1")
-		m.require("n4", "sbr.downs = 1", "sbr.state{state=down} = 1", "sbr.state{state=suspended} = 0", "sbr.partition.duration{outcome=down} = 1",
+		m.require("n2", "sbr.messages.sent{message=done} > 0", "sbr.messages.received{message=verdict} > 0",
+			"sbr.partition.duration{outcome=resolved} = 1")
+		m.require("n4", "sbr.downs = 1", "sbr.state{state=down} = 1", "sbr.state{state=suspended} = 0",
+			"sbr.partition.duration{outcome=down} = 1",
 			"sbr.verdict.token = 1", "sbr.callback.duration{callback=down} = 1", "sbr.responsible = 0", "sbr.suspended.age = 0", "sbr.partition.active = 0")
 	})
 }
@@ -203,7 +209,8 @@ func TestMetrics_Move(t *testing.T) {
 			c.provider("n1").OnDown(func(string) { panic("no") })
 			require.NoError(t, c.Member("n1").Serf.Shutdown())
 			<-c.provider("n1").Done()
-			m.require("n1", "sbr.callback.panics{callback=down} = 1", "sbr.downs = 1", "sbr.partitions{cause=failure} = 1")
+			m.require("n1", "sbr.callback.panics{callback=down} = 1", "sbr.downs = 1",
+				"sbr.partitions{cause=failure} = 1")
 		}},
 		{"a member that is stopped in the middle", 3, nil, func(t *testing.T, c *cluster, m *meters) {
 			require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
@@ -219,7 +226,8 @@ func TestMetrics_Move(t *testing.T) {
 }
 
 // metered runs a test in virtual time in a cluster of n members that are armed.
-func metered(t *testing.T, n int, config func(name string, c *downing.Config), f func(t *testing.T, c *cluster, m *meters)) {
+func metered(t *testing.T, n int, config func(name string, c *downing.Config),
+	f func(t *testing.T, c *cluster, m *meters)) {
 	t.Helper()
 	m := newMeters(t)
 	both := func(name string, c *downing.Config) {
@@ -278,9 +286,12 @@ func TestMetrics_IgnoredMessages(t *testing.T) {
 	metered(t, 2, nil, func(t *testing.T, c *cluster, m *meters) {
 		p := c.puppet()
 		p.send([]byte("junk"))
-		p.say(wire.Message{Kind: wire.KindVerdict, From: p.id, Token: 1, By: p.id, Whole: true, Up: []sbr.ID{p.id}, Down: []sbr.ID{c.id("n2")}})
-		p.say(wire.Message{Kind: wire.KindOrder, From: "stranger#u", Decided: "down-all", Down: []sbr.ID{c.id("n1")}})
-		m.require("n1", "sbr.messages.ignored{message=none,reason=invalid} = 1", "sbr.messages.ignored{message=verdict,reason=unverified} = 1",
+		p.say(wire.Message{Kind: wire.KindVerdict, From: p.id, Token: 1, By: p.id, Whole: true, Up: []sbr.ID{p.id},
+			Down: []sbr.ID{c.id("n2")}})
+		p.say(wire.Message{Kind: wire.KindOrder, From: "stranger#u", Decided: "down-all",
+			Down: []sbr.ID{c.id("n1")}})
+		m.require("n1", "sbr.messages.ignored{message=none,reason=invalid} = 1",
+			"sbr.messages.ignored{message=verdict,reason=unverified} = 1",
 			"sbr.messages.ignored{message=order,reason=forged} = 1", "sbr.downs = 0")
 	})
 }
@@ -291,7 +302,8 @@ func TestMetrics_IgnoredByTheResolver(t *testing.T) {
 		p := c.leadingPuppet()
 		c.Form(2)
 		p.join(c)
-		p.say(wire.Message{Kind: wire.KindOrder, From: p.id, Decided: "down-all", Down: []sbr.ID{c.id("n1"), c.id("n2"), p.id}})
+		p.say(wire.Message{Kind: wire.KindOrder, From: p.id, Decided: "down-all",
+			Down: []sbr.ID{c.id("n1"), c.id("n2"), p.id}})
 		m.require("n1", "sbr.messages.ignored{message=order,reason=resolver} = 1", "sbr.downs = 0")
 	})
 }

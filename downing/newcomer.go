@@ -171,13 +171,15 @@ func (e *engine) answering(list []serf.Member) (here []serf.Member, silent []sbr
 		if m.Status != serf.StatusAlive {
 			delete(e.answered, id)
 		}
-		if m.Status != serf.StatusAlive && m.Status != serf.StatusFailed || isUntagged(id) || id == e.self.ID || e.answered[id] {
+		if m.Status != serf.StatusAlive && m.Status != serf.StatusFailed || isUntagged(id) || id == e.self.ID ||
+			e.answered[id] {
 			return false
 		}
 		if m.Status == serf.StatusAlive && e.members.known[id] != nil && len(ask) < e.cfg.Probe.Budget {
 			ask = append(ask, id)
 		}
-		if m.Tags[TagIn] != lookingFor && !e.members.hasEnded(id) && !e.resolver.KeptOut(id, memberOf(&m, sbr.Up).Seen) {
+		if m.Tags[TagIn] != lookingFor && !e.members.hasEnded(id) &&
+			!e.resolver.KeptOut(id, memberOf(&m, sbr.Up).Seen) {
 			silent = append(silent, id)
 		}
 		return true

@@ -21,7 +21,8 @@ func minorityWins(t *testing.T, c *cluster) {
 	t.Helper()
 	c.storeAway(upper...)
 	c.removes(lower, upper)
-	c.Eventually(time.Minute, "no verdict", func() bool { return c.provider("n4").Status().State == "up" }) // losers can be down before it
+	// losers can be down before it
+	c.Eventually(time.Minute, "no verdict", func() bool { return c.provider("n4").Status().State == "up" })
 	c.storeBack(upper...)
 }
 
@@ -72,7 +73,8 @@ func TestNewcomer_RestartedLosersAreNoSecondCluster(t *testing.T) {
 // waits, and writes no verdict against them.
 func TestNewcomer_HearsayIsNoCluster(t *testing.T) {
 	long(t)
-	soon := func(_ string, c *downing.Config) { c.Resolver.StableAfter = 5 * time.Second } // before Serf has missed anybody
+	// before Serf has missed anybody
+	soon := func(_ string, c *downing.Config) { c.Resolver.StableAfter = 5 * time.Second }
 	formed(t, 5, soon, func(t *testing.T, c *cluster) {
 		relay := c.Node("relay", func(conf *serf.Config) { conf.MemberlistConfig.ProbeInterval = time.Hour })
 		require.NoError(t, c.Join(relay, "n1"))
@@ -90,7 +92,8 @@ func TestNewcomer_HearsayIsNoCluster(t *testing.T) {
 
 		c.Net.Heal()
 		require.NoError(t, c.Join(c.Member("n5").Serf, "n1"))
-		c.Eventually(5*time.Minute, "n5 is not admitted", func() bool { return c.provider("n5").Status().State == sbr.StateUp })
+		c.Eventually(5*time.Minute, "n5 is not admitted",
+			func() bool { return c.provider("n5").Status().State == sbr.StateUp })
 		require.Len(t, c.Up(), 5)
 	})
 }
@@ -146,7 +149,8 @@ func TestStart_BehindABrokenLinkWaits(t *testing.T) {
 				suspendedOnce()
 				require.NoError(t, c.Net.Thaw("n4"))
 				c.Net.Heal()
-				c.Eventually(5*time.Minute, "n4 is not admitted", func() bool { return c.provider("n4").Status().State == sbr.StateUp })
+				c.Eventually(5*time.Minute, "n4 is not admitted",
+					func() bool { return c.provider("n4").Status().State == sbr.StateUp })
 				c.Whole(5)
 			})
 		})
@@ -185,9 +189,11 @@ func TestNewcomer_ColdStart(t *testing.T) {
 		for _, n := range []string{"n2", "n3"} {
 			c.Boot(n, "n1")
 		}
-		c.Eventually(time.Minute, "they wait", func() bool { return len(c.Up()) == 3 && c.provider("n3").Status().State == sbr.StateUp })
+		c.Eventually(time.Minute, "they wait",
+			func() bool { return len(c.Up()) == 3 && c.provider("n3").Status().State == sbr.StateUp })
 		c.Boot("n9", "n1")
-		c.Eventually(time.Minute, "a newcomer after them waits", func() bool { return c.provider("n9").Status().State == sbr.StateUp })
+		c.Eventually(time.Minute, "a newcomer after them waits",
+			func() bool { return c.provider("n9").Status().State == sbr.StateUp })
 	})
 }
 
@@ -195,7 +201,8 @@ func TestNewcomer_ColdStart(t *testing.T) {
 // record is beyond that of the verdict: the lease was released since.
 func TestNewcomer_BesideAgents(t *testing.T) {
 	beside(t, 0, nil, func(t *testing.T, b *besides) {
-		b.Store.Restore(lease.Record{Token: 7, Verdict: &sbr.Verdict{Token: 5, Survivors: []sbr.ID{"n9#u"}, DecidedBy: "n9#u", Reason: "long ago"}})
+		b.Store.Restore(lease.Record{Token: 7, Verdict: &sbr.Verdict{Token: 5, Survivors: []sbr.ID{"n9#u"},
+			DecidedBy: "n9#u", Reason: "long ago"}})
 		b.boot("n1")
 		b.boot("n2", "n1")
 		time.Sleep(10 * time.Minute)
@@ -214,7 +221,8 @@ func TestNewcomer_BesideAgents(t *testing.T) {
 // What a downed predecessor left in the tags of its agent does not vouch for the member that begins after it.
 func TestNewcomer_StaleTagVouchesForNobody(t *testing.T) {
 	beside(t, 0, nil, func(t *testing.T, b *besides) {
-		b.Store.Restore(lease.Record{Token: 5, Verdict: &sbr.Verdict{Token: 5, Survivors: []sbr.ID{"n9#u"}, DecidedBy: "n9#u", Reason: "long ago"}})
+		b.Store.Restore(lease.Record{Token: 5, Verdict: &sbr.Verdict{Token: 5, Survivors: []sbr.ID{"n9#u"},
+			DecidedBy: "n9#u", Reason: "long ago"}})
 		b.agent("n1", tagsOf("old", downing.TagSeen, "5", downing.TagIn, "5"))
 		b.protect("n1", func(c *downing.Config) { c.Memory = remembering(t, `{"incarnation": "n1#old", "over": true}`) })
 		b.boot("n2", "n1")

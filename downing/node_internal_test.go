@@ -112,7 +112,8 @@ func TestNode_RemovesOnlyTheFailed(t *testing.T) {
 // Ours wait for each other.
 func TestNode_QueriesAtTheSameMoment(t *testing.T) {
 	ch := make(chan serf.Event, 4096)
-	nodes, err := serfnet.StartAll(memnet.New(memnet.Config{}), func(_ string, c *serf.Config) { c.EventCh = ch }, "a")
+	nodes, err := serfnet.StartAll(memnet.New(memnet.Config{}),
+		func(_ string, c *serf.Config) { c.EventCh = ch }, "a")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, serfnet.ShutdownAll(nodes...)) }()
 	go func() {

@@ -87,23 +87,28 @@ type manner struct {
 }
 
 var manners = map[string]manner{
-	OccurredWaiting:            {level: slog.LevelWarn, retried: true},
-	OccurredUnreachable:        {alike: true},
-	OccurredReachable:          {alike: true},
-	OccurredSuspended:          {level: slog.LevelWarn, counts: countSuspensions, shows: func(now *readings) { now.suspended.set(true) }},
-	OccurredResumed:            {shows: func(now *readings) { now.suspended.set(false) }},
-	OccurredDeadline:           {spanned: true},
-	OccurredAsking:             {retried: true, spanned: true},
-	OccurredGranted:            {spanned: true},
-	OccurredHeld:               {retried: true, spanned: true},
-	OccurredUnknown:            {level: slog.LevelWarn, retried: true},
-	OccurredLost:               {level: slog.LevelWarn, counts: countLeaseLosses},
-	OccurredTold:               {retried: true, alike: true},
-	OccurredRemoved:            {alike: true, counts: countRemovals},
-	OccurredRefused:            {level: slog.LevelWarn, retried: true, spanned: true, counts: countRejoins},
-	OccurredAgentSilent:        {level: slog.LevelError, counts: countAgentFailures, shows: func(now *readings) { now.blind.set(true) }},
-	OccurredAgentAnswers:       {shows: func(now *readings) { now.blind.set(false) }},
-	OccurredDown:               {level: slog.LevelError, spanned: true, counts: countDowns, shows: (*readings).end},
+	OccurredWaiting:     {level: slog.LevelWarn, retried: true},
+	OccurredUnreachable: {alike: true},
+	OccurredReachable:   {alike: true},
+	OccurredSuspended: {level: slog.LevelWarn, counts: countSuspensions, shows: func(now *readings) {
+		now.suspended.set(true)
+	}},
+	OccurredResumed:  {shows: func(now *readings) { now.suspended.set(false) }},
+	OccurredDeadline: {spanned: true},
+	OccurredAsking:   {retried: true, spanned: true},
+	OccurredGranted:  {spanned: true},
+	OccurredHeld:     {retried: true, spanned: true},
+	OccurredUnknown:  {level: slog.LevelWarn, retried: true},
+	OccurredLost:     {level: slog.LevelWarn, counts: countLeaseLosses},
+	OccurredTold:     {retried: true, alike: true},
+	OccurredRemoved:  {alike: true, counts: countRemovals},
+	OccurredRefused:  {level: slog.LevelWarn, retried: true, spanned: true, counts: countRejoins},
+	OccurredAgentSilent: {level: slog.LevelError, counts: countAgentFailures, shows: func(now *readings) {
+		now.blind.set(true)
+	}},
+	OccurredAgentAnswers: {shows: func(now *readings) { now.blind.set(false) }},
+	OccurredDown: {level: slog.LevelError, spanned: true, counts: countDowns,
+		shows: (*readings).end},
 	stepOrder:                  {alike: true}, // no occurrence: an order that this member obeys
 	string(sbr.TopicArmed):     {spanned: true, shows: func(now *readings) { now.armed = true }},
 	string(sbr.TopicDecision):  {level: slog.LevelWarn, counts: countDecisions},
@@ -238,7 +243,8 @@ func (e *engine) present() (list []sbr.ID) {
 // asking is an attempt to get the lease.
 func (e *engine) asking(v *sbr.Verdict) Occurrence {
 	name := e.cfg.leaseName()
-	text := fmt.Sprintf("asks for the lease %s: %d would stay, %d would go down", name, len(v.Survivors), len(v.Down))
+	text := fmt.Sprintf("asks for the lease %s: %d would stay, %d would go down", name, len(v.Survivors),
+		len(v.Down))
 	return Occurrence{Kind: OccurredAsking, Text: text}.
 		with(slog.String("lease", name), ids("survivors", v.Survivors), ids("downed", v.Down))
 }
@@ -277,7 +283,8 @@ func (e *engine) observeTold(m *wire.Message) {
 
 // observeDeadline says when this member decides, once for each deadline. Loop only.
 func (e *engine) observeDeadline(s *sbr.Snapshot) {
-	if !s.HasDeadline || s.State != sbr.StateSuspended || e.isBlind() || !e.isNews("deadline", s.Deadline.String()) {
+	if !s.HasDeadline || s.State != sbr.StateSuspended || e.isBlind() ||
+		!e.isNews("deadline", s.Deadline.String()) {
 		return
 	}
 	in := max(s.Deadline-e.now(), 0).Round(100 * time.Millisecond)

@@ -76,7 +76,8 @@ func TestOffer_AtTheSameTime(t *testing.T) {
 			topic := fmt.Sprintf("topic-%02d", i)
 			wg.Go(func() {
 				require.NoError(t, c.provider("n2").Offer(t.Context(), topic, true))
-				require.Contains(t, c.Member("n2").Serf.LocalMember().Tags[downing.TagServes], topic, "it is set when Offer returns")
+				require.Contains(t, c.Member("n2").Serf.LocalMember().Tags[downing.TagServes], topic,
+					"it is set when Offer returns")
 				if i%2 == 1 {
 					require.NoError(t, c.provider("n2").Offer(t.Context(), topic, false))
 				}
@@ -86,7 +87,8 @@ func TestOffer_AtTheSameTime(t *testing.T) {
 			}
 		}
 		wg.Wait()
-		require.Less(t, time.Since(began), 4*time.Second, "what came up during one write is in the next: twenty writes take longer")
+		require.Less(t, time.Since(began), 4*time.Second,
+			"what came up during one write is in the next: twenty writes take longer")
 		time.Sleep(time.Second)
 		require.Equal(t, want, c.serves("n1", "n2"))
 	})
@@ -96,7 +98,8 @@ func TestOffer_AtTheSameTime(t *testing.T) {
 func TestOffer_TagsFull(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
 		c.Options.Serf = func(_ string, conf *serf.Config) {
-			conf.Tags = map[string]string{"short": "x", "long": strings.Repeat("x", 100), "at-the-limit-of-31-bytes-of-text": strings.Repeat("y", 31)}
+			conf.Tags = map[string]string{"short": "x", "long": strings.Repeat("x", 100),
+				"at-the-limit-of-31-bytes-of-text": strings.Repeat("y", 31)}
 		}
 		c.Form(2)
 		p := c.provider("n2")
@@ -118,7 +121,8 @@ func TestOffer_TagsFull(t *testing.T) {
 		tags := maps.Clone(node.LocalMember().Tags)
 		tags[downing.TagIn] = "1y2p0ij32e8e7"
 		require.NoError(t, node.SetTags(tags))
-		require.NoError(t, p.Offer(t.Context(), "topic-00", false), "with full tags something can still be taken out")
+		require.NoError(t, p.Offer(t.Context(), "topic-00", false),
+			"with full tags something can still be taken out")
 	})
 }
 

@@ -153,7 +153,8 @@ func (p *Provider) Serve(topic string, f func(Question)) (stop func(), err error
 // A question is gossiped to the whole cluster, even if it asks one member, so ask rarely: each takes a share
 // of what the resolver's own messages use. Errors: ErrNoPeers, ErrTopic, ErrTalkSize, ErrTalkBusy,
 // ErrNotMember, and for an impossible time-out.
-func (p *Provider) Ask(topic string, to sbr.ID, payload []byte, timeout time.Duration) (<-chan Answer, error) {
+func (p *Provider) Ask(topic string, to sbr.ID, payload []byte, timeout time.Duration) (
+	<-chan Answer, error) {
 	return p.engine.Ask(topic, to, payload, timeout)
 }
 
@@ -185,7 +186,8 @@ func (e *engine) share(s *sbr.Snapshot, state sbr.State) {
 	last := b.peers
 	next := &b.peers
 	next.Self, next.State, next.Leader, next.Verdict = s.Self, state, s.Leader, s.Verdict.Token
-	changed := next.Self != last.Self || state != last.State || s.Leader != last.Leader || next.Verdict != last.Verdict
+	changed := next.Self != last.Self || state != last.State || s.Leader != last.Leader ||
+		next.Verdict != last.Verdict
 	if list := e.peerList(s, last.List); !slices.EqualFunc(list, last.List, samePeer) {
 		next.List, b.index = list, indexOf(list)
 		next.Gone = departures(last.Gone, last.List, list, time.Now(), e.now())

@@ -100,7 +100,8 @@ func TestPeers_SureStandsStillInAPartition(t *testing.T) {
 		for _, name := range []string{"n2", "n3", "n4", "n5"} {
 			c.Boot(name, "n1")
 		}
-		c.Eventually(time.Minute, "not armed", func() bool { return c.provider("n5").Status().State == sbr.StateUp })
+		c.Eventually(time.Minute, "not armed",
+			func() bool { return c.provider("n5").Status().State == sbr.StateUp })
 		for range 100 {
 			time.Sleep(100 * time.Millisecond)
 			require.LessOrEqual(t, c.sureSince("n5"), downing.DefaultConfig().PollInterval)
@@ -114,7 +115,8 @@ func TestPeers_SureStandsStillInAPartition(t *testing.T) {
 		require.NoError(t, c.Net.Partition(upper, lower))
 		cut := time.Now()
 		for _, name := range []string{"n1", "n5"} {
-			c.Eventually(time.Minute, "it notices nothing", func() bool { return c.provider(name).Status().State != sbr.StateUp })
+			c.Eventually(time.Minute, "it notices nothing",
+				func() bool { return c.provider(name).Status().State != sbr.StateUp })
 			require.LessOrEqual(t, c.provider(name).Peers().Sure, time.Now())
 		}
 		stood := map[string]time.Time{"n1": c.provider("n1").Peers().Sure, "n5": c.provider("n5").Peers().Sure}
@@ -132,7 +134,8 @@ func TestPeers_SureStandsStillInAPartition(t *testing.T) {
 		require.LessOrEqual(t, c.sureSince("n1"), downing.DefaultConfig().PollInterval)
 		require.Equal(t, stood["n5"], c.provider("n5").Peers().Sure)
 		t.Logf("sure for %v after the cut; again after %v", stood["n1"].Sub(cut), time.Since(cut))
-		c.Eventually(5*time.Minute, "nobody is removed", func() bool { return len(c.provider("n1").Peers().List) == 3 })
+		c.Eventually(5*time.Minute, "nobody is removed",
+			func() bool { return len(c.provider("n1").Peers().List) == 3 })
 	})
 }
 
@@ -155,7 +158,8 @@ func TestPeers_SureAfterAPause(t *testing.T) {
 		}
 		c.Net.Heal()
 		c.Store.View("n3").SetUnavailable(false)
-		c.Eventually(10*time.Second, "it is never sure again", func() bool { return c.sureSince("n3") <= time.Second })
+		c.Eventually(10*time.Second, "it is never sure again",
+			func() bool { return c.sureSince("n3") <= time.Second })
 		require.Equal(t, []string{"n1", "n2", "n3"}, c.Up())
 	})
 }
@@ -164,7 +168,8 @@ func TestPeers_SureAfterAPause(t *testing.T) {
 // would be armed at once.
 func TestPeers_SureOfANewcomer(t *testing.T) {
 	virtual(t, func(_ string, c *downing.Config) { c.Resolver.SettleAfter = 0 }, func(t *testing.T, c *cluster) {
-		c.Store.Restore(lease.Record{Token: 3, Verdict: &sbr.Verdict{Token: 3, DecidedBy: "old#u", Survivors: []sbr.ID{"old#u"}, Reason: "before"}})
+		c.Store.Restore(lease.Record{Token: 3, Verdict: &sbr.Verdict{Token: 3, DecidedBy: "old#u",
+			Survivors: []sbr.ID{"old#u"}, Reason: "before"}})
 		c.Boot("n1")
 		for range 20 {
 			time.Sleep(500 * time.Millisecond)

@@ -134,7 +134,8 @@ func TestPrepare_WaitsForRights(t *testing.T) {
 		time.AfterFunc(time.Minute, func() {
 			st := p.Status()
 			assert.Equal(t, downing.StateStarting, st.State)
-			assert.Contains(t, st.StartingBecause, "payments-sbr cannot be used: the store refused the request: 403 for request 17; no right to watch")
+			assert.Contains(t, st.StartingBecause,
+				"payments-sbr cannot be used: the store refused the request: 403 for request 17; no right to watch")
 			assert.Equal(t, "store", st.Lease.Kind)
 			assert.Contains(t, st.Lease.Refused, "403")
 			g.refuse(fmt.Errorf("%w: 403 for request 18\nno right to watch", lease.ErrRefused))
@@ -230,7 +231,8 @@ func TestPrepare_KeepsTheApplicationsConfiguration(t *testing.T) {
 		conf.Tags = tags
 		require.NoError(t, p.Prepare(t.Context(), conf))
 		require.Equal(t, "db", conf.Tags["role"])
-		require.Equal(t, map[string]string{"role": "db", downing.TagUID: "copied"}, tags, "the application's own map is not touched")
+		require.Equal(t, map[string]string{"role": "db", downing.TagUID: "copied"}, tags,
+			"the application's own map is not touched")
 		require.Equal(t, "n1#"+conf.Tags[downing.TagUID], p.Status().Incarnation)
 		require.NotEqual(t, "copied", conf.Tags[downing.TagUID])
 		require.Equal(t, sbr.StateArming, p.Status().State)

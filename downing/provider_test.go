@@ -280,7 +280,8 @@ func TestLeave_IsNotADowning(t *testing.T) {
 // verdict.
 func TestTags_PutBack(t *testing.T) {
 	virtual(t, nil, func(t *testing.T, c *cluster) {
-		c.Store.Restore(lease.Record{Token: 5, Verdict: &sbr.Verdict{Token: 5, Survivors: []sbr.ID{"n1#old"}, DecidedBy: "n1#old", Reason: "long ago"}})
+		c.Store.Restore(lease.Record{Token: 5, Verdict: &sbr.Verdict{Token: 5, Survivors: []sbr.ID{"n1#old"},
+			DecidedBy: "n1#old", Reason: "long ago"}})
 		c.Form(3)
 		before := c.provider("n1").Status().Incarnation
 		set := func(tags map[string]string) {

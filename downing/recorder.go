@@ -110,8 +110,10 @@ func (e *engine) acquired(began time.Time, a *sbr.LeaseAnswer) {
 	} else {
 		e.rec.set(func(now *readings) { now.answered = time.Now() })
 	}
-	e.rec.worked(stepAcquire, began, failed, leaseKey.String(e.cfg.leaseName()), outcomeKey.String(a.Outcome.String()),
-		attribute.String("sbr.lease.holder", string(a.Record.Holder)), attribute.Int64("sbr.lease.token", int64(a.Record.Token)))
+	e.rec.worked(stepAcquire, began, failed, leaseKey.String(e.cfg.leaseName()),
+		outcomeKey.String(a.Outcome.String()),
+		attribute.String("sbr.lease.holder", string(a.Record.Holder)),
+		attribute.Int64("sbr.lease.token", int64(a.Record.Token)))
 }
 
 // told notes the end of a delivery.
@@ -284,7 +286,8 @@ func (r *recorder) worked(name string, began time.Time, failed string, attrs ...
 func (r *recorder) ordered(m *wire.Message) {
 	r.during(func(ep *episode) {
 		r.settle(ep)
-		ep.event(stepOrder, memberKey.String(NameOf(m.From)), decisionKey.String(m.Decided), textKey.String(m.Reason),
+		ep.event(stepOrder, memberKey.String(NameOf(m.From)), decisionKey.String(m.Decided),
+			textKey.String(m.Reason),
 			downKey.Int(len(m.Down)))
 	})
 }
@@ -322,7 +325,8 @@ func (r *recorder) look(s *sbr.Snapshot, removing bool) {
 	r.now.members, r.now.unreachable = reachable+cutOff, cutOff
 	ep := r.present()
 	switch {
-	case ep == nil && cutOff == 0 && !r.sealed: // what was unreachable before this member was armed began nothing
+	case ep == nil && cutOff == 0 &&
+		!r.sealed: // what was unreachable before this member was armed began nothing
 		r.cur = nil
 		return
 	case ep == nil || ep.outcome != "":

@@ -112,7 +112,8 @@ func TestDown_Unreachable(t *testing.T) {
 	var x exits
 	formed(t, 3, x.config(clustertest.MajorityFirst), func(t *testing.T, c *cluster) {
 		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
-		c.Eventually(2*time.Minute, "the cut is not seen", func() bool { return len(c.provider("n2").Status().Unreachable) == 1 })
+		c.Eventually(2*time.Minute, "the cut is not seen",
+			func() bool { return len(c.provider("n2").Status().Unreachable) == 1 })
 		require.NoError(t, c.down("n2", string(c.provider("n3").Peers().Self)), "by its incarnation")
 		c.requireDowned(&x, "n3", 2)
 	})
@@ -138,7 +139,8 @@ func TestDown_Refused(t *testing.T) {
 	formed(t, 3, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
 		plain := c.Node("plain", nil)
 		require.NoError(t, c.Join(plain, "n1"))
-		c.Eventually(time.Minute, "the plain node is not seen", func() bool { return len(c.provider("n1").Status().Untagged) == 1 })
+		c.Eventually(time.Minute, "the plain node is not seen",
+			func() bool { return len(c.provider("n1").Status().Untagged) == 1 })
 		refused := func(by, name, why string) {
 			t.Helper()
 			err := c.down(by, name)
@@ -152,7 +154,8 @@ func TestDown_Refused(t *testing.T) {
 		require.ErrorContains(t, err, "the reason has 201 bytes: at most 200")
 		require.ErrorContains(t, c.provider("n1").Down(t.Context(), "n2", "two\nlines"), "one line of text")
 		require.NoError(t, c.Net.Partition([]string{"n1", "n2", "plain"}, []string{"n3"}))
-		c.Eventually(2*time.Minute, "the cut is not seen", func() bool { return len(c.provider("n1").Status().Unreachable) == 1 })
+		c.Eventually(2*time.Minute, "the cut is not seen",
+			func() bool { return len(c.provider("n1").Status().Unreachable) == 1 })
 		refused("n1", "n2", "nothing is decided yet about n3, which cannot be reached: wait for the resolver")
 		c.requireOneSide([][]string{{"n1", "n2"}}, 5*time.Minute)
 	})
@@ -172,7 +175,8 @@ func TestDown_StoreSilent(t *testing.T) {
 		}
 		err := c.down("n1", "n3")
 		require.NotErrorIs(t, err, downing.ErrDownRefused)
-		require.ErrorContains(t, err, "downing: it is not known whether n3 is downed: the lease store gave no answer within 15s")
+		require.ErrorContains(t, err,
+			"downing: it is not known whether n3 is downed: the lease store gave no answer within 15s")
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -198,7 +202,8 @@ func TestDown_NotRunning(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, p.Down(t.Context(), "n2", ""), downing.ErrDownRefused)
 	formed(t, 2, clustertest.MajorityFirst, func(t *testing.T, c *cluster) {
-		require.ErrorContains(t, c.NewMember("n0").Provider.Down(t.Context(), "n2", ""), "this member has not started")
+		require.ErrorContains(t, c.NewMember("n0").Provider.Down(t.Context(), "n2", ""),
+			"this member has not started")
 		require.NoError(t, c.Member("n2").Stop())
 		require.ErrorContains(t, c.down("n2", "n1"), "the resolver of this member has ended")
 	})

@@ -77,7 +77,8 @@ func (c *cluster) requireOneSide(groups [][]string, within time.Duration) {
 	c.t.Helper()
 	c.Eventually(within, "the members that are up are no side", func() bool {
 		up := c.Up()
-		return slices.ContainsFunc(groups, func(g []string) bool { return slices.Equal(up, slices.Sorted(slices.Values(g))) })
+		return slices.ContainsFunc(groups,
+			func(g []string) bool { return slices.Equal(up, slices.Sorted(slices.Values(g))) })
 	})
 }
 
@@ -111,7 +112,8 @@ func pairCut(t *testing.T, rule strategies.IndirectlyConnected, stay []string) {
 	}, func(t *testing.T, c *cluster) {
 		c.Form(5)
 		require.NoError(t, c.Net.Cut("n1", "n2"))
-		c.Eventually(time.Minute, "the cut is not noticed", func() bool { return len(c.provider("n4").Status().Unreachable) == 2 })
+		c.Eventually(time.Minute, "the cut is not noticed",
+			func() bool { return len(c.provider("n4").Status().Unreachable) == 2 })
 		require.Equal(t, []string{"n1", "n2"}, c.provider("n4").Status().Unreachable)
 		for _, m := range c.Member("n4").Serf.Members() {
 			require.Equal(t, serf.StatusAlive, m.Status, "Serf is blind to it")
@@ -129,18 +131,20 @@ func pairCut(t *testing.T, rule strategies.IndirectlyConnected, stay []string) {
 
 // A pair cut that is mended before anybody decides downs nobody.
 func TestPairCut_MendedInTime(t *testing.T) {
-	virtual(t, func(_ string, c *downing.Config) { c.Resolver.DownAllWhenIndirectlyConnected = 1 }, func(t *testing.T, c *cluster) {
-		names := c.Form(4)
-		require.NoError(t, c.Net.Cut("n1", "n2"))
-		c.Eventually(time.Minute, "the cut is not noticed", func() bool { return len(c.provider("n4").Status().Unreachable) == 2 })
-		require.NoError(t, c.Net.Mend("n1", "n2"))
-		time.Sleep(2 * time.Minute)
-		require.Equal(t, names, c.Up())
-		require.Empty(t, c.Store.History())
-		for _, n := range names {
-			require.Empty(t, c.provider(n).Status().Unreachable, n)
-		}
-	})
+	virtual(t, func(_ string, c *downing.Config) { c.Resolver.DownAllWhenIndirectlyConnected = 1 },
+		func(t *testing.T, c *cluster) {
+			names := c.Form(4)
+			require.NoError(t, c.Net.Cut("n1", "n2"))
+			c.Eventually(time.Minute, "the cut is not noticed",
+				func() bool { return len(c.provider("n4").Status().Unreachable) == 2 })
+			require.NoError(t, c.Net.Mend("n1", "n2"))
+			time.Sleep(2 * time.Minute)
+			require.Equal(t, names, c.Up())
+			require.Empty(t, c.Store.History())
+			for _, n := range names {
+				require.Empty(t, c.provider(n).Status().Unreachable, n)
+			}
+		})
 }
 
 // Members that would decide by other rules are named, by both.
@@ -176,7 +180,8 @@ const storeDelay = 5 * time.Millisecond
 
 // measureSplit cuts a cluster of real Serf nodes in virtual time and returns how long losers were up after
 // the verdict was written, and after the cut.
-func measureSplit(t *testing.T, stableAfter time.Duration, losers []string, cutStore bool) (doubleActive, resolved time.Duration) {
+func measureSplit(t *testing.T, stableAfter time.Duration, losers []string, cutStore bool) (
+	doubleActive, resolved time.Duration) {
 	change := func(_ string, c *downing.Config) { c.Resolver.StableAfter = stableAfter }
 	virtual(t, change, func(t *testing.T, c *cluster) {
 		all := c.Form(5)
@@ -201,7 +206,8 @@ func measureSplit(t *testing.T, stableAfter time.Duration, losers []string, cutS
 			}
 		}
 		c.requireOneSide([][]string{winners, losers}, 3*time.Minute)
-		c.Eventually(time.Minute, "no verdict was written", func() bool { return !written.IsZero() }) // losers can be down before it
+		// losers can be down before it
+		c.Eventually(time.Minute, "no verdict was written", func() bool { return !written.IsZero() })
 		for _, m := range c.Members() {
 			if at := m.DownAt(); !at.IsZero() {
 				doubleActive, resolved = max(doubleActive, at.Sub(written)), max(resolved, at.Sub(cut))
@@ -272,7 +278,8 @@ func TestNoticed_OneBrokenLink(t *testing.T) {
 			}
 			slices.Sort(took)
 			p99 := took[(len(took)*99+99)/100-1]
-			t.Logf("%d members, %d plays: noticed by everybody after p50 %.1f s, p99 %.1f s", n, plays, took[len(took)/2].Seconds(), p99.Seconds())
+			t.Logf("%d members, %d plays: noticed by everybody after p50 %.1f s, p99 %.1f s", n, plays,
+				took[len(took)/2].Seconds(), p99.Seconds())
 			require.LessOrEqual(t, p99, limit)
 		})
 	}

@@ -374,7 +374,8 @@ func TestStart_InACutOnASideThatIsUndecided(t *testing.T) {
 		c.storeAway(append(slices.Clone(side), "n4")...)
 		require.NoError(t, c.Net.Partition(side, others))
 		c.Eventually(2*time.Minute, "suspended", func() bool {
-			return !slices.ContainsFunc(side, func(n string) bool { return c.provider(n).Status().SuspendedSince == nil })
+			return !slices.ContainsFunc(side,
+				func(n string) bool { return c.provider(n).Status().SuspendedSince == nil })
 		})
 		time.Sleep(15 * time.Second) // Serf calls it failed as well
 		for _, n := range side {
@@ -382,8 +383,9 @@ func TestStart_InACutOnASideThatIsUndecided(t *testing.T) {
 		}
 		file, remembered := c.disks.file("n1")
 		c.crash("n1")
-		require.NoError(t, os.WriteFile(file, remembered, 0o600)) // a power loss leaves no time to note that it is over
-		c.Member("n1").Store.SetUnavailable(false)                // it has to read the verdict before it joins
+		// a power loss leaves no time to note that it is over
+		require.NoError(t, os.WriteFile(file, remembered, 0o600))
+		c.Member("n1").Store.SetUnavailable(false) // it has to read the verdict before it joins
 		c.Boot("n1", "n2")
 		c.Member("n1").Store.SetUnavailable(true)
 		time.Sleep(3 * time.Second) // it joins, which is no suspension yet

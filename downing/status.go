@@ -131,7 +131,8 @@ type VerdictStatus struct {
 }
 
 func verdictStatus(v sbr.Verdict) VerdictStatus {
-	return VerdictStatus{Token: v.Token, Survivors: texts(v.Survivors), Down: texts(v.Down), DecidedBy: string(v.DecidedBy), Reason: v.Reason}
+	return VerdictStatus{Token: v.Token, Survivors: texts(v.Survivors), Down: texts(v.Down),
+		DecidedBy: string(v.DecidedBy), Reason: v.Reason}
 }
 
 func texts[T ~string](list []T) []string {
@@ -157,8 +158,10 @@ func (e *engine) show(st Status) {
 // firstStatus is what a member knows before its first look at the others.
 func (e *engine) firstStatus(s sbr.State) Status {
 	return Status{
-		System: e.cfg.System, Member: e.self.Name, Incarnation: string(e.self.ID), State: s, Members: []MemberStatus{},
-		Unreachable: []string{}, Reports: []ReportStatus{}, Lease: e.leaseStatus(), ConfigDigest: e.digest, Version: Version(),
+		System: e.cfg.System, Member: e.self.Name, Incarnation: string(e.self.ID), State: s,
+		Members:     []MemberStatus{},
+		Unreachable: []string{}, Reports: []ReportStatus{}, Lease: e.leaseStatus(), ConfigDigest: e.digest,
+		Version: Version(),
 	}
 }
 

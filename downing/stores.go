@@ -30,7 +30,8 @@ func (e *engine) openLease(ctx context.Context) error {
 	}
 	if e.cfg.Store == nil {
 		store, err := lease.Open(ctx, e.cfg.LeaseImplementation, lease.Spec{
-			System: e.cfg.System, Name: e.cfg.leaseName(), Owner: string(e.self.ID), Settings: e.cfg.Lease, Logger: e.log, Decode: e.cfg.LeaseDecode,
+			System: e.cfg.System, Name: e.cfg.leaseName(), Owner: string(e.self.ID), Settings: e.cfg.Lease,
+			Logger: e.log, Decode: e.cfg.LeaseDecode,
 		})
 		if err != nil {
 			return fmt.Errorf("%w: lease %s: %w", ErrLease, e.cfg.leaseName(), err)
@@ -52,7 +53,8 @@ func (e *engine) openLease(ctx context.Context) error {
 	if err != nil {
 		l.Close()
 		e.lease = nil // Prepare may be called again
-		return fmt.Errorf("downing: the lease %s must be readable before this node may join: %w", e.cfg.leaseName(), err)
+		return fmt.Errorf("downing: the lease %s must be readable before this node may join: %w",
+			e.cfg.leaseName(), err)
 	}
 	e.firstIdentity(ctx)
 	if !e.adopted { // otherwise it is not younger than the verdicts that its predecessor missed
@@ -150,7 +152,8 @@ func (e *engine) startWaits(err error) {
 		return r
 	}, text)
 	if e.isNews("the start", words) {
-		o := because(OccurredWaiting, "waits and does not join: the lease "+e.cfg.leaseName()+" cannot be used", oneLine(err))
+		o := because(OccurredWaiting, "waits and does not join: the lease "+e.cfg.leaseName()+" cannot be used",
+			oneLine(err))
 		e.occur(o.with(slog.String("for", waitingLease), slog.String("lease", e.cfg.leaseName())))
 	}
 	e.rec.set(func(now *readings) { now.awaits = true })
@@ -228,7 +231,8 @@ func (e *engine) announceAtStore(o *Occurrence) {
 	switch {
 	case !ok:
 		return
-	case o.Kind == OccurredSuspended && e.isNews("announced", o.Incident): // once for each incident: links can flap
+	case o.Kind == OccurredSuspended &&
+		e.isNews("announced", o.Incident): // once for each incident: links can flap
 		reason = "Suspended"
 	case o.Kind == OccurredVerdict && o.Verdict.DecidedBy == e.self.ID: // all others learn the same
 		reason, text = "Verdict", text+" (down: "+someOf(o.Verdict.Down)+")"
@@ -298,7 +302,8 @@ func (e *engine) storeIs(id string) {
 		return
 	}
 	if e.storeID != "" {
-		e.log.Error("sbr: the lease is in another store than before", "lease", e.cfg.leaseName(), "was", e.storeID, "now", id)
+		e.log.Error("sbr: the lease is in another store than before", "lease", e.cfg.leaseName(), "was",
+			e.storeID, "now", id)
 	}
 	e.storeID, e.tags[TagStore] = id, id
 	e.setTags()

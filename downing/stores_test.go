@@ -126,7 +126,8 @@ func TestStores_InACut(t *testing.T) {
 				}
 				require.Equal(t, c.works, works)
 				for _, r := range other().History() {
-					require.Equal(t, uint64(1), r.Token, "at most the verdict of the cluster's store is copied there, once most survivors use it")
+					require.Equal(t, uint64(1), r.Token,
+						"at most the verdict of the cluster's store is copied there, once most survivors use it")
 				}
 			})
 		})
@@ -287,7 +288,8 @@ func (b *boards) of(reason string) (texts []string) {
 }
 
 // announcing runs f with a store like that. fails says what becomes of each announcement.
-func announcing(t *testing.T, fails func(context.Context) error, f func(t *testing.T, c *cluster, b *boards)) {
+func announcing(t *testing.T, fails func(context.Context) error,
+	f func(t *testing.T, c *cluster, b *boards)) {
 	b := &boards{meters: newMeters(t), logs: make(logs)}
 	config := func(name string, c *downing.Config) {
 		b.meters.config(name, c)
@@ -310,7 +312,8 @@ func TestStores_Announce(t *testing.T) {
 		require.Len(t, b.of("Suspended"), 5, "%q", b.all)
 		require.Regexp(t, `^n1: suspended: .* true$`, b.of("Suspended")[0])
 		require.Len(t, b.of("Verdict"), 1, "%q", b.all)
-		require.Regexp(t, `^n1: verdict 1 by n1: 3 survivors, 2 down: .* \(down: n4, n5\) false$`, b.of("Verdict")[0])
+		require.Regexp(t, `^n1: verdict 1 by n1: 3 survivors, 2 down: .* \(down: n4, n5\) false$`,
+			b.of("Verdict")[0])
 		require.Len(t, b.of("Downed"), 2, "%q", b.all)
 		require.Regexp(t, `^n4: down: .* true$`, b.of("Downed")[0])
 		b.require("n1", "sbr.lease.unshown = 0")

@@ -103,7 +103,8 @@ func (e *engine) see(silence error) bool {
 		gap := time.Since(e.blindSince).Round(time.Millisecond)
 		e.blindSince = time.Time{}
 		e.answerProbes(true)
-		e.occur(Occurrence{Kind: OccurredAgentAnswers, Text: "the Serf agent answers again"}.with(slog.Duration("after", gap)))
+		e.occur(Occurrence{Kind: OccurredAgentAnswers,
+			Text: "the Serf agent answers again"}.with(slog.Duration("after", gap)))
 		e.step(sbr.Resumed{Gap: gap, Why: "the Serf agent did not answer"})
 		e.free(byBlindness, "the Serf agent answers again")
 		return !e.ended
@@ -120,7 +121,8 @@ func (e *engine) see(silence error) bool {
 		e.occur(o.with(slog.Duration("down-after", e.cfg.AgentTimeout)))
 		e.hold(byBlindness, "the Serf agent does not answer")
 	case time.Since(e.blindSince) >= e.cfg.AgentTimeout:
-		e.step(sbr.Failed{Reason: fmt.Sprintf("the Serf agent did not answer for %v: %s", e.cfg.AgentTimeout, oneLine(silence))})
+		e.step(sbr.Failed{Reason: fmt.Sprintf("the Serf agent did not answer for %v: %s", e.cfg.AgentTimeout,
+			oneLine(silence))})
 	}
 	return false
 }

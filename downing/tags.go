@@ -23,17 +23,18 @@ import (
 
 // The tags that tell incarnations apart. Together they take about 80 of Serf's 512 bytes.
 const (
-	TagUID     = "sbr_uid"   // random, new at each start
-	TagBorn    = "sbr_born"  // Unix milliseconds, base 36
-	TagSeen    = "sbr_seen"  // fencing token read at the start, base 36
-	TagConfig  = "sbr_cfg"   // digest of the safety-relevant settings
-	TagStore   = "sbr_store" // which store keeps the lease; absent: that is not known
-	TagIn      = "sbr_in"    // fencing token of the verdict whose cluster it has found, base 36; or lookingFor
-	TagProbe   = "sbr_udp"   // where this member answers probes, if its node cannot
-	TagServes  = "sbr_one"   // the topics that it serves (Provider.Offer), separated by commas
-	TagVersion = "sbr_v"     // version of what members say to each other; absent: 1, whose members say no goodbye
-	TagWas     = "sbr_was"   // the uids of its predecessors, which have ended for certain, separated by commas
-	TagRole    = "role"      // Serf's own convention; several roles are separated by commas
+	TagUID    = "sbr_uid"   // random, new at each start
+	TagBorn   = "sbr_born"  // Unix milliseconds, base 36
+	TagSeen   = "sbr_seen"  // fencing token read at the start, base 36
+	TagConfig = "sbr_cfg"   // digest of the safety-relevant settings
+	TagStore  = "sbr_store" // which store keeps the lease; absent: that is not known
+	TagIn     = "sbr_in"    // fencing token of the verdict whose cluster it has found, base 36; or lookingFor
+	TagProbe  = "sbr_udp"   // where this member answers probes, if its node cannot
+	TagServes = "sbr_one"   // the topics that it serves (Provider.Offer), separated by commas
+	// version of what members say to each other; absent: 1, whose members say no goodbye
+	TagVersion = "sbr_v"
+	TagWas     = "sbr_was" // the uids of its predecessors, which have ended for certain, separated by commas
+	TagRole    = "role"    // Serf's own convention; several roles are separated by commas
 )
 
 // The TagIn of a new member that has waited. They are no numbers, so that they count as zero for members of
@@ -214,7 +215,8 @@ func tagBytes(tags map[string]string) int {
 // withReserve returns tags with the longest values of those that may have to be set later.
 func withReserve(tags map[string]string) map[string]string {
 	tags = maps.Clone(tags)
-	for key, longest := range map[string]string{TagIn: "1y2p0ij32e8e7", TagStore: "12345678"} { // the largest token; any hash
+	// the largest token; any hash
+	for key, longest := range map[string]string{TagIn: "1y2p0ij32e8e7", TagStore: "12345678"} {
 		if now, there := tags[key]; !there || isNew(now) {
 			tags[key] = longest
 		}
@@ -272,7 +274,8 @@ func (e *engine) offer(topic string, on bool, done chan<- error) {
 		all = withTags(m.Tags, tags)
 	}
 	if n := tagBytes(withReserve(all)); on && n > memberlist.MetaMaxSize {
-		done <- fmt.Errorf("%w: with %s they take %d bytes, and Serf allows %d", ErrTagsFull, topic, n, memberlist.MetaMaxSize)
+		done <- fmt.Errorf("%w: with %s they take %d bytes, and Serf allows %d", ErrTagsFull, topic, n,
+			memberlist.MetaMaxSize)
 		return
 	}
 	o.topics, e.tags = topics, tags

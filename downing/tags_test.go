@@ -55,6 +55,7 @@ func TestTags_FullInACut(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 		require.NoError(t, c.Net.Partition([]string{"n1", "n2"}, []string{"n3"}))
 		c.requireOneSide([][]string{{"n1", "n2"}}, 5*time.Minute)
-		require.Equal(t, sbr.StateSuspended, c.provider("n2").Status().State, "the cut is decided, its tags are still full")
+		require.Equal(t, sbr.StateSuspended, c.provider("n2").Status().State,
+			"the cut is decided, its tags are still full")
 	})
 }

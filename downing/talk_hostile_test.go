@@ -66,14 +66,17 @@ func TestForged_Question(t *testing.T) {
 		c.serve("who", "n1", "n2", "n3")
 		s := c.stranger(nil, tagsOf("u"))
 		question := func(from sbr.ID) []byte {
-			return encode(t, wire.Frame{Kind: wire.Question, From: wire.KeyOf(from), Within: time.Second, Topic: "who"})
+			return encode(t, wire.Frame{Kind: wire.Question, From: wire.KeyOf(from), Within: time.Second,
+				Topic: "who"})
 		}
 		require.Equal(t, 3, s.ask(question("stranger#u")), "as a member it is answered")
 		require.Zero(t, s.ask(question(c.id("n2"))), "in another one's name")
 		require.Zero(t, s.ask(question("nobody#u")))
 		require.Zero(t, s.ask([]byte("junk")))
-		require.Zero(t, s.ask(encode(t, wire.Frame{Kind: wire.Answer, From: wire.KeyOf("stranger#u")})), "an answer is no question")
-		m.require("n1", "sbr.talk.received{kind=question} = 1", "sbr.talk.sent{kind=answer} = 1", "sbr.talk.ignored{reason=forged} = 2", "sbr.talk.ignored{reason=invalid} = 2")
+		require.Zero(t, s.ask(encode(t, wire.Frame{Kind: wire.Answer, From: wire.KeyOf("stranger#u")})),
+			"an answer is no question")
+		m.require("n1", "sbr.talk.received{kind=question} = 1", "sbr.talk.sent{kind=answer} = 1",
+			"sbr.talk.ignored{reason=forged} = 2", "sbr.talk.ignored{reason=invalid} = 2")
 	})
 }
 

@@ -38,7 +38,8 @@ func (c *cluster) hold(topic, name string) <-chan downing.Question {
 	return held
 }
 
-func (c *cluster) ask(name, topic string, to sbr.ID, payload string, timeout time.Duration) <-chan downing.Answer {
+func (c *cluster) ask(name, topic string, to sbr.ID, payload string,
+	timeout time.Duration) <-chan downing.Answer {
 	c.t.Helper()
 	answers, err := c.provider(name).Ask(topic, to, []byte(payload), timeout)
 	require.NoError(c.t, err)
@@ -63,7 +64,8 @@ func TestAsk_Everybody(t *testing.T) {
 	formed(t, 5, nil, func(t *testing.T, c *cluster) {
 		c.serve("who", "n1", "n2", "n3", "n4")
 		began := time.Now()
-		require.Equal(t, map[string]string{"n2": "n2 heard hello", "n3": "n3 heard hello", "n4": "n4 heard hello", "n5": "-"}, all(c.ask("n1", "who", "", "hello", 2*time.Second)))
+		require.Equal(t, map[string]string{"n2": "n2 heard hello", "n3": "n3 heard hello", "n4": "n4 heard hello",
+			"n5": "-"}, all(c.ask("n1", "who", "", "hello", 2*time.Second)))
 		require.Equal(t, 2*time.Second, time.Since(began))
 	})
 }
@@ -74,8 +76,10 @@ func TestAsk_One(t *testing.T) {
 		c.serve("who", "n2")
 		others := c.hold("who", "n3")
 		began := time.Now()
-		require.Equal(t, map[string]string{"n2": "n2 heard hello"}, all(c.ask("n1", "who", c.id("n2"), "hello", time.Minute)))
-		require.Less(t, time.Since(began), time.Second, "the channel stays open although there is nothing to wait for")
+		require.Equal(t, map[string]string{"n2": "n2 heard hello"},
+			all(c.ask("n1", "who", c.id("n2"), "hello", time.Minute)))
+		require.Less(t, time.Since(began), time.Second,
+			"the channel stays open although there is nothing to wait for")
 		time.Sleep(10 * time.Second)
 		require.Empty(t, others)
 	})
@@ -116,7 +120,8 @@ func TestAsk_UnservedIsSaidAtOnce(t *testing.T) {
 		requireUnserved()
 		c.serve("who", "n2")
 		stopServing()
-		require.Equal(t, map[string]string{"n2": "n2 heard x"}, all(c.ask("n1", "who", c.id("n2"), "x", time.Minute)), "a stop that is called twice ends another one's handler")
+		require.Equal(t, map[string]string{"n2": "n2 heard x"}, all(c.ask("n1", "who", c.id("n2"), "x",
+			time.Minute)), "a stop that is called twice ends another one's handler")
 	})
 }
 
@@ -257,7 +262,8 @@ func TestTalk_MemberThatIsDown(t *testing.T) {
 		require.ErrorIs(t, c.provider("n3").Offer(t.Context(), "who", true), downing.ErrNotMember)
 		require.Equal(t, sbr.StateDown, c.provider("n3").Peers().State)
 
-		c.Eventually(time.Minute, "the others do not decide", func() bool { return c.provider("n1").Peers().Verdict == 1 })
+		c.Eventually(time.Minute, "the others do not decide",
+			func() bool { return c.provider("n1").Peers().Verdict == 1 })
 		_, err = c.provider("n1").Ask("who", before, nil, time.Second)
 		require.ErrorIs(t, err, downing.ErrNotMember)
 		c.Net.Heal()
@@ -272,7 +278,8 @@ func TestTalk_MemberThatLeavesStillAnswers(t *testing.T) {
 		answers := c.ask("n1", "who", c.id("n3"), "", time.Minute)
 		q := <-held
 		require.NoError(t, c.Member("n3").Serf.Leave())
-		c.Eventually(10*time.Second, "n3 has not gone", func() bool { return len(c.provider("n1").Peers().List) == 2 })
+		c.Eventually(10*time.Second, "n3 has not gone",
+			func() bool { return len(c.provider("n1").Peers().List) == 2 })
 		require.NoError(t, q.Answer([]byte("last words")))
 		require.Equal(t, map[string]string{"n3": "last words"}, all(answers))
 		require.NoError(t, c.Member("n3").Serf.Shutdown())

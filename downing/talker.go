@@ -43,7 +43,8 @@ type talker struct {
 
 func newTalker(e *engine) *talker {
 	t := &talker{
-		e: e, complain: newComplaints(e.log), limit: rate.NewLimiter(askRate, askBurst), services: make(map[string]*service),
+		e: e, complain: newComplaints(e.log), limit: rate.NewLimiter(askRate, askBurst),
+		services: make(map[string]*service),
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	t.unserved.handle = func(q *pendingQuestion) {
@@ -114,7 +115,9 @@ func (e *engine) Serve(topic string, f func(Question)) (stop func(), err error) 
 			t.hand(&t.unserved, q) // the handler was stopped meanwhile
 			return
 		}
-		f(Question{From: q.from, Payload: q.body, Answer: func(payload []byte) error { return t.answer(q, payload) }})
+		f(Question{From: q.from, Payload: q.body, Answer: func(payload []byte) error {
+			return t.answer(q, payload)
+		}})
 	}
 	t.services[topic] = s
 	return func() {
@@ -161,7 +164,8 @@ func (t *talker) onQuestion(q query) {
 		s = &t.unserved
 	}
 	t.e.rec.add(countTalkHeard, m.Kind.String())
-	if !t.hand(s, &pendingQuestion{query: q, from: from.ID, body: m.Payload, deadline: time.Now().Add(m.Within)}) {
+	if !t.hand(s, &pendingQuestion{query: q, from: from.ID, body: m.Payload,
+		deadline: time.Now().Add(m.Within)}) {
 		t.ignore("a question", q.from, ignoredOverload, "too many questions of the topic "+m.Topic+" are waiting")
 	}
 }
@@ -235,15 +239,18 @@ func (e *engine) Ask(topic string, to sbr.ID, payload []byte, timeout time.Durat
 		return nil, fmt.Errorf("%w: %d", ErrTalkSize, len(payload))
 	}
 	if timeout < time.Millisecond || timeout > wire.MaxWithin {
-		return nil, fmt.Errorf("downing: the time-out of a question is %v: it must be 1ms to %v", timeout, wire.MaxWithin)
+		return nil, fmt.Errorf("downing: the time-out of a question is %v: it must be 1ms to %v", timeout,
+			wire.MaxWithin)
 	}
 	t := e.talk
 	if !t.takesPart() {
 		return nil, fmt.Errorf("%w: this member is not started, down, or stopped", ErrNotMember)
 	}
-	m := wire.Frame{Kind: wire.Question, From: t.self, Within: timeout.Truncate(time.Millisecond), Topic: topic, Payload: payload}
+	m := wire.Frame{Kind: wire.Question, From: t.self, Within: timeout.Truncate(time.Millisecond), Topic: topic,
+		Payload: payload}
 	index := e.board.Load().index
-	a := &asked{t: t, to: to, index: index, given: make(map[sbr.ID]struct{}), out: make(chan Answer, len(index)+16)}
+	a := &asked{t: t, to: to, index: index, given: make(map[sbr.ID]struct{}),
+		out: make(chan Answer, len(index)+16)}
 	if to != "" {
 		m.To = wire.KeyOf(to)
 		if p := index[m.To]; p == nil || p.ID == e.self.ID || p.Status == sbr.Down {

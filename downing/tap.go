@@ -30,7 +30,8 @@ const drainFor = time.Second
 // newTap starts a tap. seen is called with each event, one at a time, and must not block; an event it owns is
 // not handed on.
 func newTap(app chan<- serf.Event, seen func(serf.Event) bool) *tap {
-	t := &tap{in: make(chan serf.Event, 1024), app: app, seen: seen, stop: make(chan struct{}), first: make(chan struct{})}
+	t := &tap{in: make(chan serf.Event, 1024), app: app, seen: seen, stop: make(chan struct{}),
+		first: make(chan struct{})}
 	t.done.Go(t.read)
 	return t
 }

@@ -99,9 +99,11 @@ func TestTell_VerdictIsTakenInAndAnswered(t *testing.T) {
 			c.Store.View(n).SetUnavailable(true)
 		}
 		p := c.puppet()
-		verdict := wire.Message{Kind: wire.KindVerdict, From: p.id, Token: 1, By: p.id, Whole: true, Reason: "a test",
-			Up: []sbr.ID{c.id("n1"), c.id("n2"), p.id}, Down: []sbr.ID{c.id("n3")}}
-		require.Equal(t, map[string]wire.Kind{"n1": wire.KindDone, "n2": wire.KindDone, "n3": wire.KindDone}, kinds(p.say(verdict)))
+		verdict := wire.Message{Kind: wire.KindVerdict, From: p.id, Token: 1, By: p.id, Whole: true,
+			Reason: "a test",
+			Up:     []sbr.ID{c.id("n1"), c.id("n2"), p.id}, Down: []sbr.ID{c.id("n3")}}
+		require.Equal(t, map[string]wire.Kind{"n1": wire.KindDone, "n2": wire.KindDone, "n3": wire.KindDone},
+			kinds(p.say(verdict)))
 		require.Equal(t, []string{"n1", "n2"}, c.Up())
 		require.Contains(t, c.provider("n3").Reason(), "a test")
 		require.Equal(t, uint64(1), c.provider("n1").Status().Verdict.Token)
@@ -125,13 +127,16 @@ func TestTell_OrderThatCameTooEarlyIsToldAgain(t *testing.T) {
 		p := c.leadingPuppet()
 		c.Form(3)
 		p.join(c)
-		order := wire.Message{Kind: wire.KindOrder, From: p.id, Decided: sbr.DownAll.String(), Reason: "unstable", Down: []sbr.ID{c.id("n2"), p.id}}
+		order := wire.Message{Kind: wire.KindOrder, From: p.id, Decided: sbr.DownAll.String(), Reason: "unstable",
+			Down: []sbr.ID{c.id("n2"), p.id}}
 		require.Empty(t, p.say(order))
-		alone := wire.Message{Kind: wire.KindOrder, From: p.id, Decided: sbr.DownUnreachable.String(), Reason: "forged", Down: []sbr.ID{c.id("n2")}}
+		alone := wire.Message{Kind: wire.KindOrder, From: p.id, Decided: sbr.DownUnreachable.String(),
+			Reason: "forged", Down: []sbr.ID{c.id("n2")}}
 		require.Empty(t, p.say(alone), "with a lease nobody is downed without a verdict while all is well")
 		require.Len(t, c.Up(), 3)
 		require.NoError(t, c.Net.Freeze("n3"))
-		c.Eventually(time.Minute, "n3 is not missed", func() bool { return slices.Contains(c.provider("n2").Status().Unreachable, "n3") })
+		c.Eventually(time.Minute, "n3 is not missed",
+			func() bool { return slices.Contains(c.provider("n2").Status().Unreachable, "n3") })
 		require.Equal(t, map[string]wire.Kind{"n2": wire.KindDone}, kinds(p.say(order)))
 		require.True(t, c.Member("n2").Down())
 		require.Contains(t, c.provider("n2").Reason(), "unstable")
@@ -149,7 +154,8 @@ func TestTell_LosersDoNotWaitForEachOther(t *testing.T) {
 			name := m.Name
 			if c.Member(name).Down() {
 				<-m.Provider.Done()
-				require.Less(t, time.Since(m.DownAt()), 9*time.Second, name) // a round of telling that got lost is two seconds
+				// a round of telling that got lost is two seconds
+				require.Less(t, time.Since(m.DownAt()), 9*time.Second, name)
 			}
 		}
 	})

@@ -35,14 +35,16 @@ var acquireStories = map[string]func(*testing.T, *world){
 		released := requests(w.view("a"), func() { _ = a.Release(t.Context()) })
 		assert.Equal(t, leasetest.Counters{Writes: 1}, released)
 		stale := requests(w.view("b"), func() { w.granted(b) })
-		assert.Equal(t, leasetest.Counters{Reads: 1, Writes: 1}, stale, "what b knows says held: it must look again")
+		assert.Equal(t, leasetest.Counters{Reads: 1, Writes: 1}, stale,
+			"what b knows says held: it must look again")
 	},
 	"verdict is written with the holder": func(t *testing.T, w *world) {
 		a := w.lease("a")
 		p := verdict(0, "a", "c", "a", "b")
 		out := linear.AnswerOf(a.Acquire(t.Context(), p))
 		require.Equal(t, sbr.Granted, out.Kind, "%v", out)
-		want := &sbr.Verdict{Token: 1, Survivors: []sbr.ID{"a", "b", "c"}, Down: []sbr.ID{"y", "z"}, DecidedBy: "a", Reason: "a decided"}
+		want := &sbr.Verdict{Token: 1, Survivors: []sbr.ID{"a", "b", "c"}, Down: []sbr.ID{"y", "z"}, DecidedBy: "a",
+			Reason: "a decided"}
 		assert.Equal(t, want, w.record().Verdict)
 		assert.Equal(t, want, out.Record.Verdict)
 		assert.Equal(t, []sbr.ID{"c", "a", "b"}, p.Verdict.Survivors, "the caller's proposal is left alone")
@@ -131,7 +133,8 @@ var acquireStories = map[string]func(*testing.T, *world){
 	"a holder sees its own new verdict early": func(t *testing.T, w *world) {
 		a := w.leaseOver(tardy{w.view("a")}, "a")
 		var lost losses
-		require.Equal(t, sbr.Granted, lost.follow(linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a", "b")))).Kind)
+		require.Equal(t, sbr.Granted,
+			lost.follow(linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a", "b")))).Kind)
 		_, stop := watching(t, a)
 		synctest.Wait()
 		require.Equal(t, sbr.Granted, linear.AnswerOf(a.Acquire(t.Context(), verdict(1, "a", "a"))).Kind)
@@ -269,7 +272,8 @@ func TestJoined_WhoeverLeadsMayGiveUp(t *testing.T) {
 		a := w.lease("a")
 		w.view("a").SetDelay(time.Second)
 		busy := make(chan linear.Answer, 1)
-		go func() { busy <- linear.AnswerOf(a.Acquire(t.Context(), verdict(9, "a", "a"))) }() // superseded, after a second
+		// superseded, after a second
+		go func() { busy <- linear.AnswerOf(a.Acquire(t.Context(), verdict(9, "a", "a"))) }()
 		synctest.Wait()
 		hasty, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()

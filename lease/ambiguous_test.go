@@ -46,7 +46,8 @@ var ambiguousStories = map[string]func(*testing.T, *world){
 		v := w.view("a")
 		v.Inject(leasetest.Writes, leasetest.LoseRequest, 1)
 		n := requests(v, func() { w.granted(w.lease("a")) })
-		assert.Equal(t, leasetest.Counters{Reads: 2, Writes: 2}, n, "an unchanged version proves nothing: write again")
+		assert.Equal(t, leasetest.Counters{Reads: 2, Writes: 2},
+			n, "an unchanged version proves nothing: write again")
 	},
 	"ghost and settling write are the same grant": func(t *testing.T, w *world) {
 		v := w.view("a")

@@ -96,7 +96,8 @@ func reading(wall time.Time, monotonic time.Duration) time.Time {
 
 func TestClocks_AClockThatIsSetGoesOnMonotonically(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		for _, d := range []time.Duration{0, time.Nanosecond, time.Hour, -time.Hour, 24 * time.Hour, -24 * time.Hour, 10 * 365 * 24 * time.Hour} {
+		for _, d := range []time.Duration{0, time.Nanosecond, time.Hour, -time.Hour, 24 * time.Hour,
+			-24 * time.Hour, 10 * 365 * 24 * time.Hour} {
 			c := newClock(0, 1)
 			before := c.Now()
 			time.Sleep(3 * time.Second)

@@ -72,7 +72,8 @@ func ExampleLease_Acquire_verdict() {
 	}})
 	fmt.Println(grant.Token(), err)
 	fmt.Println(grant.Release(ctx))
-	_, err = d.Acquire(ctx, lease.Proposal{Base: now.Token, Verdict: &sbr.Verdict{Survivors: []sbr.ID{"d", "e"}}})
+	_, err = d.Acquire(ctx, lease.Proposal{Base: now.Token,
+		Verdict: &sbr.Verdict{Survivors: []sbr.ID{"d", "e"}}})
 	var held *lease.HeldError
 	fmt.Println(errors.As(err, &held), err)
 	fmt.Println("d is out:", held.Record.Verdict.Standing("d", 0) == sbr.Out)
@@ -245,7 +246,8 @@ func ExampleLease_Amend() {
 	}
 	defer l.Close()
 	ctx := context.Background()
-	_, err = l.Acquire(ctx, lease.Proposal{Verdict: &sbr.Verdict{Survivors: []sbr.ID{"a", "b"}, Down: []sbr.ID{"c"}}})
+	_, err = l.Acquire(ctx, lease.Proposal{Verdict: &sbr.Verdict{Survivors: []sbr.ID{"a", "b"},
+		Down: []sbr.ID{"c"}}})
 	fmt.Println(err)
 	r, err := l.Amend(ctx, func(v *sbr.Verdict) bool { return v.Leave([]sbr.ID{"b"}, []sbr.ID{"a"}) })
 	fmt.Println(r.Token, r.Verdict.Left, r.Verdict.Remaining(), err)
@@ -263,7 +265,8 @@ func ExampleLease_Restore() {
 	}
 	defer l.Close()
 	ctx := context.Background()
-	grant, err := l.Acquire(ctx, lease.Proposal{Verdict: &sbr.Verdict{Survivors: []sbr.ID{"a"}, Down: []sbr.ID{"b"}}})
+	grant, err := l.Acquire(ctx, lease.Proposal{Verdict: &sbr.Verdict{Survivors: []sbr.ID{"a"},
+		Down: []sbr.ID{"b"}}})
 	fmt.Println(grant.Token(), err)
 	store.Delete()
 	r, err := l.Read(ctx)
@@ -357,8 +360,10 @@ func ExampleMachine() {
 	step(lease.Tick{})
 	step(lease.Failed{Request: 3, Err: errors.New("no answer")})
 	fmt.Println("held:", m.Check(now), "and after three failures in a row an Acquire pauses for", m.Pause(3))
-	step(lease.Begin{Op: 2, Do: lease.Restoration(sbr.Verdict{Token: 7}, "n2"), Deadline: now.Add(settings.OperationTimeout)})
-	step(lease.Answered{Request: 4, Snapshot: lease.Snapshot{Version: "v1"}}) // the store has forgotten verdict 7
+	step(lease.Begin{Op: 2, Do: lease.Restoration(sbr.Verdict{Token: 7}, "n2"),
+		Deadline: now.Add(settings.OperationTimeout)})
+	// the store has forgotten verdict 7
+	step(lease.Answered{Request: 4, Snapshot: lease.Snapshot{Version: "v1"}})
 	step(lease.Answered{Request: 5, Snapshot: lease.Snapshot{Version: "v2"}})
 	leaves := func(v *sbr.Verdict) bool { return v.Leave([]sbr.ID{"b"}, []sbr.ID{"a"}) }
 	step(lease.Begin{Op: 3, Do: lease.Amendment(leaves), Deadline: now.Add(settings.OperationTimeout)})
@@ -386,7 +391,8 @@ func ExampleSettings_Or() {
 
 // Options are for tests and logs; each has a default.
 func ExampleOptions() {
-	l, err := lease.New(leasetest.NewMemory().View("a"), "a", lease.DefaultSettings(), lease.Options{Clock: lease.SystemClock()})
+	l, err := lease.New(leasetest.NewMemory().View("a"), "a", lease.DefaultSettings(),
+		lease.Options{Clock: lease.SystemClock()})
 	if err != nil {
 		panic(err)
 	}

@@ -34,7 +34,8 @@ func TestExpiry_ByObservationOnly(t *testing.T) {
 		assert.Equal(t, time.Nanosecond, out.RetryAfter)
 		time.Sleep(time.Nanosecond)
 		n := requests(w.view("b"), func() { w.granted(b) })
-		assert.Equal(t, leasetest.Counters{Writes: 1}, n, "the condition of the write proves that nothing has changed")
+		assert.Equal(t, leasetest.Counters{Writes: 1}, n,
+			"the condition of the write proves that nothing has changed")
 		assert.EqualValues(t, 2, b.Token())
 	})
 }

@@ -19,7 +19,8 @@ import (
 func holder(w *world) (*lease.Lease, *losses) {
 	w.t.Helper()
 	a, lost := w.lease("a"), &losses{}
-	require.Equal(w.t, sbr.Granted, lost.follow(linear.AnswerOf(a.Acquire(w.t.Context(), lease.Proposal{}))).Kind)
+	require.Equal(w.t, sbr.Granted,
+		lost.follow(linear.AnswerOf(a.Acquire(w.t.Context(), lease.Proposal{}))).Kind)
 	return a, lost
 }
 
@@ -131,7 +132,8 @@ func TestHeartbeat_LostAtOnceWhenTheRecordSaysSo(t *testing.T) {
 		"freed":   {func(s *leasetest.Memory) { r := s.Snapshot().Record; r.Holder = ""; s.Restore(r) }, "somebody freed"},
 		"deleted": {(*leasetest.Memory).Delete, "deleted"},
 		"displaced": {
-			func(s *leasetest.Memory) { s.Restore(lease.Record{Holder: "a", Token: 9, Nonce: "n"}) }, "another life of the same owner",
+			func(s *leasetest.Memory) { s.Restore(lease.Record{Holder: "a", Token: 9, Nonce: "n"}) },
+			"another life of the same owner",
 		},
 		"restored": {func(s *leasetest.Memory) { s.Restore(lease.Record{Holder: "a", Nonce: "old"}) }, "went back"},
 	}

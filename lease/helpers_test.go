@@ -58,7 +58,8 @@ func (w *world) lease(owner string, change ...func(*lease.Settings, *lease.Optio
 	return w.leaseOver(w.view(owner), owner, change...)
 }
 
-func (w *world) leaseOver(s lease.Store, owner string, change ...func(*lease.Settings, *lease.Options)) *lease.Lease {
+func (w *world) leaseOver(s lease.Store, owner string,
+	change ...func(*lease.Settings, *lease.Options)) *lease.Lease {
 	w.t.Helper()
 	settings, options := defaults, lease.Options{Logger: w.logs.Warnings()}
 	for _, c := range change {
@@ -134,7 +135,8 @@ func requests(v *leasetest.Faulty, f func()) leasetest.Counters {
 	before := v.Counters()
 	f()
 	after := v.Counters()
-	return leasetest.Counters{Reads: after.Reads - before.Reads, Writes: after.Writes - before.Writes, Watches: after.Watches - before.Watches}
+	return leasetest.Counters{Reads: after.Reads - before.Reads, Writes: after.Writes - before.Writes,
+		Watches: after.Watches - before.Watches}
 }
 
 // losses collects the ends of grants that nobody has asked for, each time of holding the lease once.

@@ -364,7 +364,8 @@ func (l *Lease) send(s Send) {
 }
 
 func (l *Lease) request(ctx context.Context, cancel context.CancelCauseFunc, s Send) {
-	var e Event = Failed{Request: s.Request, Err: errors.New("lease: the store ended the goroutine of the request")}
+	var e Event = Failed{Request: s.Request,
+		Err: errors.New("lease: the store ended the goroutine of the request")}
 	defer func() {
 		cancel(context.Canceled)
 		l.mu.Lock()

@@ -91,10 +91,12 @@ type request struct {
 
 // NewMachine returns the machine of an owner. window is how long one heartbeat is trusted: see Limiter.
 // backoff is as in Options.
-func NewMachine(owner string, s Settings, window time.Duration, backoff func(repetition int) time.Duration) *Machine {
+func NewMachine(owner string, s Settings, window time.Duration,
+	backoff func(repetition int) time.Duration) *Machine {
 	return &Machine{
 		owner: owner, settings: s, window: min(window, s.Window()), limited: window < s.Window(), backoff: backoff,
-		observed: observedRecord{mentioned: map[warning]any{}}, unresolved: map[string]unresolvedGrant{}, requests: map[RequestID]*request{},
+		observed: observedRecord{mentioned: map[warning]any{}}, unresolved: map[string]unresolvedGrant{},
+		requests: map[RequestID]*request{},
 	}
 }
 
@@ -424,7 +426,8 @@ func (m *Machine) finish(op *operation, f Finished) {
 	switch do := op.do.(type) {
 	case AcquireOp:
 		if a := &op.attempt; a.pending {
-			m.addUnresolved(a.nonce, unresolvedGrant{attempt: true, prev: a.pendingVersion, started: a.started, terms: a.terms}, m.grace())
+			m.addUnresolved(a.nonce, unresolvedGrant{attempt: true, prev: a.pendingVersion, started: a.started,
+				terms: a.terms}, m.grace())
 		}
 	case ForceOp:
 		f.Snapshot, f.Expired = Snapshot{Record: op.found}, op.expired

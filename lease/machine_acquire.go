@@ -106,7 +106,8 @@ func final(err error) bool {
 // present answers a holder that needs no request: a plain Acquire is granted, an exclusive one refused.
 func (m *Machine) present(op *operation) (Finished, bool) {
 	p := &op.attempt.proposal
-	if !p.plain() && (p.Verdict != nil || !p.Exclusive || p.Override) || m.tenure == nil || !m.holding.live(m.now) {
+	if !p.plain() && (p.Verdict != nil || !p.Exclusive || p.Override) || m.tenure == nil ||
+		!m.holding.live(m.now) {
 		return Finished{}, false
 	}
 	r := m.observed.reconcile(m.observed.snap).Record
@@ -145,7 +146,8 @@ func (m *Machine) unknown(op *operation, err error) {
 		m.emit(Note{Level: slog.LevelError, Text: "lease: no grant is possible", Args: []any{"error", err}})
 	}
 	if op.attempt.pending && errors.Is(err, ErrRefused) {
-		err = fmt.Errorf("lease: an earlier write of this attempt is in doubt: %v", err) //nolint:errorlint // ErrRefused would say: nothing was written
+		err = fmt.Errorf("lease: an earlier write of this attempt is in doubt: %v",
+			err) //nolint:errorlint // ErrRefused would say: nothing was written
 	}
 	m.finish(op, Finished{Err: err})
 }
@@ -178,7 +180,8 @@ func (m *Machine) tryAcquire(op *operation, s Snapshot, fresh bool) {
 		m.finish(op, m.refusal(*r, check == superseded, wait))
 		return
 	}
-	m.retry(op) // "for certain not" takes a state that was read for this attempt, and no write that may still be committed
+	// "for certain not" takes a state that was read for this attempt, and no write that may still be committed
+	m.retry(op)
 }
 
 // takeIt sends the one conditional write. If its outcome is unknown the next try sends it again, for the same
@@ -369,7 +372,8 @@ const (
 // here, by the local clock; no time in the record is looked at.
 func judge(p *Proposal, r *Record, owner string, silent, patience time.Duration) proposalCheck {
 	switch {
-	case p.Verdict != nil && (r.Token != p.Base || r.Behind): // what the store has lost may have been newer than Base
+	case p.Verdict != nil && (r.Token != p.Base ||
+		r.Behind): // what the store has lost may have been newer than Base
 		return superseded
 	case p.Verdict != nil && p.BaseBy != "" && r.Verdict != nil && string(r.Verdict.DecidedBy) != p.BaseBy:
 		return superseded

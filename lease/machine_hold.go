@@ -111,7 +111,8 @@ func (m *Machine) expire() {
 	}
 	reason := fmt.Errorf("%w: no heartbeat was confirmed for %v", ErrLost, t.terms.window)
 	if t.terms.interval == 0 {
-		reason = fmt.Errorf("%w: its time is over (%v, of which %v may be used)", ErrLost, t.terms.ttl, t.terms.window)
+		reason = fmt.Errorf("%w: its time is over (%v, of which %v may be used)", ErrLost, t.terms.ttl,
+			t.terms.window)
 	}
 	if t.last != nil {
 		reason = fmt.Errorf("%w: %w", reason, t.last)
@@ -231,7 +232,8 @@ func (m *Machine) beaten(t *tenure, err error) {
 		t.failures = 0
 	}
 	if m.reschedule(); err != nil {
-		m.emit(Note{Level: slog.LevelInfo, Text: "lease: heartbeat failed", Args: []any{"error", err, "next-in", t.beatAt.Sub(m.now)}})
+		m.emit(Note{Level: slog.LevelInfo, Text: "lease: heartbeat failed",
+			Args: []any{"error", err, "next-in", t.beatAt.Sub(m.now)}})
 	}
 }
 

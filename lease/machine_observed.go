@@ -199,7 +199,8 @@ func (m *Machine) warnRegress(s Snapshot) {
 	if s.Version == "" {
 		what = "the record vanished"
 	}
-	m.warn("lease: "+what+"; the newest token and verdict seen here stay in force", "stored-token", s.Record.Token, "newest-token", k.token)
+	m.warn("lease: "+what+"; the newest token and verdict seen here stay in force", "stored-token",
+		s.Record.Token, "newest-token", k.token)
 }
 
 // oddTime is how far ahead a time in the record is mentioned. Wall clocks that differ by less are common.
@@ -218,7 +219,8 @@ func (m *Machine) warnOdd(r *Record) {
 		return
 	}
 	if future {
-		m.warn("lease: a time in the record lies in the future; nothing is decided by it", "time", latest, "holder", r.Holder, "token", r.Token)
+		m.warn("lease: a time in the record lies in the future; nothing is decided by it", "time", latest, "holder",
+			r.Holder, "token", r.Token)
 	}
 	if ahead {
 		m.warn("lease: the verdict is newer than the record that carries it; the next token is newer than both",
@@ -230,7 +232,8 @@ func (m *Machine) warnOdd(r *Record) {
 // differently.
 func (m *Machine) warnPatience(r *Record) {
 	mine := m.settings.HeartbeatTimeout
-	if r.Holder == "" || r.Holder == m.owner || mine == Infinite || 0 < r.TTL && r.TTL <= mine || !m.observed.first(warnedSettings, r.Holder) {
+	if r.Holder == "" || r.Holder == m.owner || mine == Infinite || 0 < r.TTL && r.TTL <= mine ||
+		!m.observed.first(warnedSettings, r.Holder) {
 		return
 	}
 	m.warn("lease: the holder's heartbeat-timeout is longer than mine: it may be replaced too early; all parties need the same",

@@ -38,14 +38,16 @@ func (m *Machine) startRelease(op *operation) {
 	if late := m.giveUp(); late != "" {
 		op.releasing = late // an Acquire that was under way when Release was called
 	}
-	op.freeing = op.releasing != "" && op.releasing == m.freed // by what tidies up, while this one waited for its turn
+	// by what tidies up, while this one waited for its turn
+	op.freeing = op.releasing != "" && op.releasing == m.freed
 	switch gone := len(m.unresolved) == 0; {
 	case gone && op.freeing:
 		m.finish(op, Finished{})
 	case gone:
 		m.finish(op, Finished{Err: ErrNotHeld})
 	case m.owed() > 0:
-		err := fmt.Errorf("lease: the holder that was replaced may not know it yet: the record is freed in %v", m.owed())
+		err := fmt.Errorf("lease: the holder that was replaced may not know it yet: the record is freed in %v",
+			m.owed())
 		m.abandonRelease(op, err, true)
 	default:
 		m.lookUnlessKnown(op)

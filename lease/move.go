@@ -152,7 +152,8 @@ func nextMove(old, fresh *Record, source, target Moved) (moveStep, error) {
 	case old.Moved.Reserved && !reserved: // two moves of an unused lease have met: either may end
 		return no("it is on its way from %s to %s: end that move first", target.To, source.To)
 	case !reserved && !fresh.Moved.Away() && fresh.used():
-		return no("%s has a record of its own (token %d): is it in use? Delete it if it never was", target.To, fresh.Token)
+		return no("%s has a record of its own (token %d): is it in use? Delete it if it never was", target.To,
+			fresh.Token)
 	case !reserved: // no record, an unused one, or one whose lease has come here
 		source.Reserved = true
 		return moveStep{write: Record{Moved: source}}, nil

@@ -30,7 +30,8 @@ func places(old, fresh lease.Record) (a, b *memory.Store, from, to lease.Place) 
 
 var movedRecord = lease.Record{
 	Holder: "n1@1", Token: 7, Nonce: "x", TTL: time.Minute,
-	Verdict: &sbr.Verdict{Token: 7, Survivors: []sbr.ID{"n1@1"}, Down: []sbr.ID{"n2@1"}, DecidedBy: "n1@1", Reason: "a cut"},
+	Verdict: &sbr.Verdict{Token: 7, Survivors: []sbr.ID{"n1@1"}, Down: []sbr.ID{"n2@1"}, DecidedBy: "n1@1",
+		Reason: "a cut"},
 }
 
 // party is a lease of that owner, until the test ends.
@@ -65,7 +66,8 @@ func TestMove(t *testing.T) {
 	require.NoError(t, err)
 	for what, try := range map[string]func() error{
 		"a verdict": func() error {
-			_, err := unsealed.Acquire(t.Context(), lease.Proposal{Verdict: &sbr.Verdict{Survivors: []sbr.ID{"n1@1"}, Down: []sbr.ID{"n3@1"}}, Base: 7, BaseBy: "n1@1"})
+			_, err := unsealed.Acquire(t.Context(), lease.Proposal{Verdict: &sbr.Verdict{Survivors: []sbr.ID{"n1@1"},
+				Down: []sbr.ID{"n3@1"}}, Base: 7, BaseBy: "n1@1"})
 			return err
 		},
 		"a correction": func() error {
@@ -73,7 +75,8 @@ func TestMove(t *testing.T) {
 			return err
 		},
 		"a leave": func() error {
-			_, err := unsealed.Amend(t.Context(), func(v *sbr.Verdict) bool { v.Left = append(v.Left, "n1@1"); return true })
+			_, err := unsealed.Amend(t.Context(),
+				func(v *sbr.Verdict) bool { v.Left = append(v.Left, "n1@1"); return true })
 			return err
 		},
 		"a force-release": func() error { _, _, err := unsealed.ForceRelease(t.Context(), "n1@1"); return err },
@@ -110,7 +113,8 @@ func TestMove_AWatchGoesSilent(t *testing.T) {
 	t.Parallel()
 	a, _, from, to := places(movedRecord, lease.Record{})
 	interrupted, told := make(chan error, 100), make(chan lease.Record, 100)
-	l, err := lease.New(a, "n2@2", lease.DefaultSettings(), lease.Options{OnWatch: func(err error) { interrupted <- err }})
+	l, err := lease.New(a, "n2@2", lease.DefaultSettings(),
+		lease.Options{OnWatch: func(err error) { interrupted <- err }})
 	require.NoError(t, err)
 	defer l.Close()
 	go func() { _ = l.Watch(t.Context(), func(r lease.Record) { told <- r }) }()
@@ -151,7 +155,8 @@ func TestMove_Refused(t *testing.T) {
 	_, _, from, to := places(movedRecord, lease.Record{})
 	_, err = lease.Move(t.Context(), from, to)
 	require.NoError(t, err)
-	twin := lease.Place{Store: hooked{memory.NewStore(), to.Store.(lease.Identified), func(request func()) error { request(); return nil }}, Name: "twin"}
+	twin := lease.Place{Store: hooked{memory.NewStore(), to.Store.(lease.Identified),
+		func(request func()) error { request(); return nil }}, Name: "twin"}
 	_, err = lease.Move(t.Context(), from, twin)
 	require.ErrorContains(t, err, "it has moved from old to new")
 }
@@ -175,7 +180,8 @@ func TestMove_Held(t *testing.T) {
 			return nil
 		}}
 		before := w.record().Renewed
-		moved, err := lease.Move(t.Context(), lease.Place{Store: old, Name: "old"}, lease.Place{Store: fresh, Name: "new"})
+		moved, err := lease.Move(t.Context(), lease.Place{Store: old, Name: "old"},
+			lease.Place{Store: fresh, Name: "new"})
 		require.NoError(t, err)
 		require.Equal(t, 2, w.view("mover").Counters().Writes, "the first seal meets the third heartbeat")
 		require.Equal(t, "a", moved.Holder)
@@ -231,7 +237,8 @@ func TestMove_TwoStoresNeverBothDecide(t *testing.T) {
 			if snap.Record.Moved.Away() || i == 1 && snap.Record.Token == 0 {
 				return
 			}
-			_, err = stores[i].Write(context.Background(), lease.Record{Token: snap.Record.Token + 1, Holder: fmt.Sprint(i)}, snap.Version)
+			_, err = stores[i].Write(context.Background(),
+				lease.Record{Token: snap.Record.Token + 1, Holder: fmt.Sprint(i)}, snap.Version)
 			require.NoError(t, err)
 		}
 		if rapid.Bool().Draw(t, "used") {
@@ -300,7 +307,8 @@ func startMover(from, to lease.Place) *mover {
 	go func() {
 		defer close(m.ended)
 		for ctx.Err() == nil {
-			if _, err := lease.Move(ctx, stepwise(from), stepwise(to)); err == nil || errors.Is(err, lease.ErrNotMoved) {
+			if _, err := lease.Move(ctx, stepwise(from), stepwise(to)); err == nil ||
+				errors.Is(err, lease.ErrNotMoved) {
 				return
 			}
 		}

@@ -77,7 +77,8 @@ func (p *paused) heldSince() {
 func TestPause_TheFirstAnswerIsTheTruth(t *testing.T) {
 	for what, begin := range doing {
 		for _, length := range []time.Duration{
-			time.Second, historySettings.Window() - 3*time.Second, historySettings.Window(), historySettings.HeartbeatTimeout,
+			time.Second, historySettings.Window() - 3*time.Second, historySettings.Window(),
+			historySettings.HeartbeatTimeout,
 			historySettings.HeartbeatTimeout + time.Second, 10 * historySettings.HeartbeatTimeout, time.Hour,
 		} {
 			t.Run(fmt.Sprintf("%s, %v", what, length), func(t *testing.T) {
@@ -143,7 +144,8 @@ func TestPause_AGrantThatCameTooLateIsNone(t *testing.T) {
 		p.view("a").SetDelay(200 * time.Millisecond)
 		answer := make(chan linear.Answer, 1)
 		go func() { answer <- p.acquire() }()
-		time.Sleep(time.Millisecond + 2*100*time.Millisecond + 150*time.Millisecond) // read; written; not yet answered
+		// read; written; not yet answered
+		time.Sleep(time.Millisecond + 2*100*time.Millisecond + 150*time.Millisecond)
 		require.Equal(t, "a", p.record().Holder)
 		p.clock.freeze(historySettings.HeartbeatTimeout)
 		time.Sleep(historySettings.HeartbeatTimeout)

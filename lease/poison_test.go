@@ -37,10 +37,12 @@ const longer = "the holder's heartbeat-timeout is longer than mine"
 
 var poisons = map[string]poison{
 	"nothing wrong": {
-		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: ttl, Acquired: past, Renewed: past}, sbr.Held, ttl, nil,
+		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: ttl, Acquired: past, Renewed: past},
+		sbr.Held, ttl, nil,
 	},
 	"nothing wrong, shorter": {
-		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: time.Minute, Renewed: past}, sbr.Held, time.Minute, nil,
+		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: time.Minute, Renewed: past}, sbr.Held,
+		time.Minute, nil,
 	},
 	"huge duration": {
 		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: 290 * 365 * day, Renewed: past}, sbr.Held, ttl,
@@ -50,17 +52,21 @@ var poisons = map[string]poison{
 		lease.Record{Holder: "x", Token: 3, Nonce: "n", Renewed: past}, sbr.Held, ttl, []string{longer, "holder=x"},
 	},
 	"the largest duration there is": {
-		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: math.MaxInt64, Renewed: past}, sbr.Held, ttl, []string{longer},
+		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: math.MaxInt64, Renewed: past}, sbr.Held, ttl,
+		[]string{longer},
 	},
 	"negative duration": {
-		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: math.MinInt64, Renewed: past}, sbr.Held, ttl, []string{"heartbeat-timeout", "holder=x"},
+		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: math.MinInt64, Renewed: past}, sbr.Held, ttl,
+		[]string{"heartbeat-timeout", "holder=x"},
 	},
 	"times in the future": {
-		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: ttl, Acquired: farFuture, Renewed: farFuture}, sbr.Held, ttl,
+		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: ttl, Acquired: farFuture, Renewed: farFuture},
+		sbr.Held, ttl,
 		[]string{"future", "9999-12-31", "holder=x"},
 	},
 	"huge duration and times in the future": {
-		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: 290 * 365 * day, Renewed: farFuture}, sbr.Held, ttl, []string{longer},
+		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: 290 * 365 * day, Renewed: farFuture}, sbr.Held, ttl,
+		[]string{longer},
 	},
 	"no times": {
 		lease.Record{Holder: "x", Token: 3, Nonce: "n", TTL: ttl}, sbr.Held, ttl, nil,
@@ -79,21 +85,25 @@ var poisons = map[string]poison{
 		lease.Record{Holder: "b", Token: 3, Nonce: "n", TTL: ttl, Renewed: past}, sbr.Granted, 0, nil,
 	},
 	"my name, everything wrong": {
-		lease.Record{Holder: "b", Token: 3, Nonce: "n", TTL: math.MaxInt64, Renewed: farFuture}, sbr.Granted, 0, []string{"future"},
+		lease.Record{Holder: "b", Token: 3, Nonce: "n", TTL: math.MaxInt64, Renewed: farFuture}, sbr.Granted, 0,
+		[]string{"future"},
 	},
 	"verdict ahead of the record": {
-		lease.Record{Token: 1, Nonce: "n", Renewed: past, Verdict: &sbr.Verdict{Token: 7, Survivors: []sbr.ID{"a"}}}, sbr.Granted, 0,
+		lease.Record{Token: 1, Nonce: "n", Renewed: past,
+			Verdict: &sbr.Verdict{Token: 7, Survivors: []sbr.ID{"a"}}}, sbr.Granted, 0,
 		[]string{"verdict", "7"},
 	},
 	"verdict ahead of a held record": {
-		lease.Record{Holder: "x", Token: 1, Nonce: "n", TTL: ttl, Renewed: past, Verdict: &sbr.Verdict{Token: 7, Survivors: []sbr.ID{"a"}}},
+		lease.Record{Holder: "x", Token: 1, Nonce: "n", TTL: ttl, Renewed: past,
+			Verdict: &sbr.Verdict{Token: 7, Survivors: []sbr.ID{"a"}}},
 		sbr.Held, ttl, []string{"verdict", "7"},
 	},
 	"verdict for nobody": {
 		lease.Record{Token: 2, Nonce: "n", Renewed: past, Verdict: &sbr.Verdict{Token: 1}}, sbr.Granted, 0, nil,
 	},
 	"a name of a megabyte": {
-		lease.Record{Holder: strings.Repeat("x", 1<<20), Token: 3, Nonce: "n", TTL: ttl, Renewed: past}, sbr.Held, ttl, nil,
+		lease.Record{Holder: strings.Repeat("x", 1<<20), Token: 3, Nonce: "n", TTL: ttl, Renewed: past},
+		sbr.Held, ttl, nil,
 	},
 	"the largest token but one": {
 		lease.Record{Token: math.MaxInt64 - 1, Nonce: "n", Renewed: past}, sbr.Granted, 0, nil,
@@ -322,7 +332,8 @@ var forgetful = map[string]way{
 	"deleted":                     {func(f *forgetting) { f.store.Delete() }, "the record vanished", 0},
 	"deleted and made anew, free": {func(f *forgetting) { f.store.Delete(); f.store.Restore(lease.Record{}) }, "the record went backwards", 0},
 	"deleted and made anew by another elector": {
-		func(f *forgetting) { f.store.Delete(); f.store.Restore(lease.Record{Holder: "x", TTL: ttl}) }, "the record went backwards", ttl,
+		func(f *forgetting) { f.store.Delete(); f.store.Restore(lease.Record{Holder: "x", TTL: ttl}) },
+		"the record went backwards", ttl,
 	},
 	"deleted and taken by somebody new": {func(f *forgetting) {
 		f.store.Delete()
@@ -339,7 +350,8 @@ var forgetful = map[string]way{
 }
 
 // eachForgetful runs a test for each way, with a lease of b that has seen the newest verdict.
-func eachForgetful(t *testing.T, test func(t *testing.T, c way, f *forgetting, b *lease.Lease, newest *sbr.Verdict)) {
+func eachForgetful(t *testing.T,
+	test func(t *testing.T, c way, f *forgetting, b *lease.Lease, newest *sbr.Verdict)) {
 	for name, c := range forgetful {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -356,7 +368,8 @@ func TestPoison_AStoreThatForgets(t *testing.T) {
 		c.forget(f)
 		f.remembers(b, newest)
 
-		for _, base := range []uint64{1, lastToken} { // a token of the past; and what the store has lost may have been newer still
+		// a token of the past; and what the store has lost may have been newer still
+		for _, base := range []uint64{1, lastToken} {
 			out := linear.AnswerOf(b.Acquire(t.Context(), verdict(base, "b", "a", "b", "c")))
 			require.Equal(t, sbr.Held, out.Kind, "%v", out)
 			require.True(t, out.Superseded)

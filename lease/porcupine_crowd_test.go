@@ -20,7 +20,8 @@ import (
 )
 
 // patient settings are those of a run in which nobody expires.
-var patient = lease.Settings{HeartbeatTimeout: time.Hour, HeartbeatInterval: 2 * time.Second, OperationTimeout: time.Second}
+var patient = lease.Settings{HeartbeatTimeout: time.Hour, HeartbeatInterval: 2 * time.Second,
+	OperationTimeout: time.Second}
 
 // crowd is a run of many clients over one store in virtual time.
 type crowd struct {
@@ -49,7 +50,8 @@ func (c crowd) play(t *testing.T) (*linear.History, *observer) {
 	o := observe(store, c.settings)
 	var options linear.Options
 	if c.mortal {
-		options = linear.Options{Expiring: true, Tokens: func(nonce string) []uint64 { return tokensOf(store, nonce) }}
+		options = linear.Options{Expiring: true,
+			Tokens: func(nonce string) []uint64 { return tokensOf(store, nonce) }}
 	}
 	h := linear.New(options)
 	var all sync.WaitGroup

@@ -228,5 +228,6 @@ func (b *broken) Write(ctx context.Context, r lease.Record, prev lease.Version) 
 	if err != nil {
 		return "", err
 	}
-	return b.write(prev, now.Version, func(v lease.Version) (lease.Version, error) { return b.Store.Write(ctx, r, v) })
+	return b.write(prev, now.Version,
+		func(v lease.Version) (lease.Version, error) { return b.Store.Write(ctx, r, v) })
 }

@@ -95,8 +95,9 @@ func claim(s Store, what string) (end func(), err error) {
 	first, end, _ := uses.Use(where, func() (string, error) { return what, nil }, func(string) {})
 	if first != what {
 		end()
-		return nil, fmt.Errorf("%w: %v is that of %s, and cannot be that of %s as well: give each a record of its own "+
-			"(another lease name; a folder as lease.file.path)", ErrInUse, where, first, what)
+		return nil,
+			fmt.Errorf("%w: %v is that of %s, and cannot be that of %s as well: give each a record of its own "+
+				"(another lease name; a folder as lease.file.path)", ErrInUse, where, first, what)
 	}
 	return end, nil
 }

@@ -32,7 +32,8 @@ func TestOpen(t *testing.T) {
 	_, err := lease.Open(t.Context(), "broken", lease.Spec{System: "payments"})
 	require.ErrorIs(t, err, errNoNamespace)
 	assert.EqualError(t, err, "lease: broken: payments-sbr within 5s: no such namespace")
-	assert.ErrorIs(t, lease.Spec{Decode: func(any) error { return errNoNamespace }}.Configure(nil), errNoNamespace)
+	assert.ErrorIs(t, lease.Spec{Decode: func(any) error { return errNoNamespace }}.Configure(nil),
+		errNoNamespace)
 }
 
 func TestRegister_MisusePanics(t *testing.T) {

@@ -167,7 +167,8 @@ func TestForceRelease_FreesWhatAnotherHolds(t *testing.T) {
 			story(t, func(t *testing.T, w *world) {
 				a, admin := w.lease("a"), w.lease("admin")
 				var lost losses
-				require.Equal(t, sbr.Granted, lost.follow(linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a")))).Kind)
+				require.Equal(t, sbr.Granted,
+					lost.follow(linear.AnswerOf(a.Acquire(t.Context(), verdict(0, "a", "a")))).Kind)
 				was, expired, err := admin.ForceRelease(t.Context(), holder)
 				assert.NoError(t, err)
 				assert.Equal(t, "a", was.Holder)

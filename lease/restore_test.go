@@ -97,7 +97,8 @@ func TestReset(t *testing.T) {
 		err    error
 	}{
 		"a sound record is left alone": {
-			record: lease.Record{Holder: "n1#a", Token: 3, Verdict: verdict(3)}, want: lease.Record{Holder: "n1#a", Token: 3, Verdict: verdict(3)},
+			record: lease.Record{Holder: "n1#a", Token: 3, Verdict: verdict(3)},
+			want:   lease.Record{Holder: "n1#a", Token: 3, Verdict: verdict(3)},
 		},
 		"no record":                              {},
 		"a spent token becomes the verdict's":    {record: lease.Record{Holder: "x", Token: top, Verdict: verdict(3)}, want: lease.Record{Token: 3, Verdict: verdict(3)}},
@@ -154,7 +155,8 @@ func TestReset_ConditionalWrite(t *testing.T) {
 // token 1.
 func chain(w *world, a *lease.Lease) (first lease.Record) {
 	w.t.Helper()
-	require.Equal(w.t, sbr.Granted, linear.AnswerOf(a.Acquire(w.t.Context(), verdict(0, "a", "a", "b", "c"))).Kind)
+	require.Equal(w.t, sbr.Granted,
+		linear.AnswerOf(a.Acquire(w.t.Context(), verdict(0, "a", "a", "b", "c"))).Kind)
 	require.NoError(w.t, a.Release(w.t.Context()))
 	first = w.store.Snapshot().Record
 	require.Equal(w.t, sbr.Granted, linear.AnswerOf(a.Acquire(w.t.Context(), verdict(1, "a", "a", "b"))).Kind)
@@ -223,7 +225,8 @@ func TestRegress_AVerdictOverAnotherOneOfItsBaseToken(t *testing.T) {
 		r, err := a.Read(t.Context())
 		require.NoError(t, err)
 		require.EqualValues(t, 2, r.Token)
-		require.Equal(t, []sbr.ID{"b"}, r.Verdict.Survivors, "of two verdicts under one token the one in the store counts")
+		require.Equal(t, []sbr.ID{"b"}, r.Verdict.Survivors,
+			"of two verdicts under one token the one in the store counts")
 
 		p := verdict(2, "a", "a")
 		p.BaseBy = "a"

@@ -55,7 +55,8 @@ func (s Settings) Validate() error {
 	check(s.HeartbeatInterval >= 0, "heartbeat-interval is %v: it must not be negative", s.HeartbeatInterval)
 	check(s.OperationTimeout > 0, "lease-operation-timeout is %v: it must be more than 0s", s.OperationTimeout)
 	if s.HeartbeatTimeout > 0 && s.HeartbeatInterval >= 0 {
-		check(s.Interval() < s.HeartbeatTimeout/2, "heartbeat-interval is %v: it must be less than half of heartbeat-timeout (%v)",
+		check(s.Interval() < s.HeartbeatTimeout/2,
+			"heartbeat-interval is %v: it must be less than half of heartbeat-timeout (%v)",
 			s.Interval(), s.HeartbeatTimeout)
 	}
 	return errors.Join(errs...)

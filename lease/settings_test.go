@@ -21,7 +21,8 @@ func TestSettings_IntervalAsInTheReference(t *testing.T) {
 		{120, 0, 12}, {100, 0, 10}, {40, 0, 5}, {100, 20, 20}, {10, 1, 1},
 		{lease.Infinite / time.Second, 0, 12}, {lease.Infinite / time.Second, 20, 20},
 	} {
-		s := lease.Settings{HeartbeatTimeout: c.timeout * time.Second, HeartbeatInterval: c.interval * time.Second, OperationTimeout: time.Second}
+		s := lease.Settings{HeartbeatTimeout: c.timeout * time.Second, HeartbeatInterval: c.interval * time.Second,
+			OperationTimeout: time.Second}
 		if c.timeout == lease.Infinite/time.Second {
 			s.HeartbeatTimeout = lease.Infinite
 		}
@@ -55,9 +56,11 @@ func TestSettings_Validate(t *testing.T) {
 }
 
 func TestSettings_Or(t *testing.T) {
-	d := lease.Settings{HeartbeatTimeout: time.Minute, HeartbeatInterval: 7 * time.Second, OperationTimeout: 3 * time.Second}
+	d := lease.Settings{HeartbeatTimeout: time.Minute, HeartbeatInterval: 7 * time.Second,
+		OperationTimeout: 3 * time.Second}
 	assert.Equal(t, d, lease.Settings{}.Or(d))
-	assert.Equal(t, lease.Settings{HeartbeatTimeout: time.Minute, HeartbeatInterval: time.Second, OperationTimeout: 3 * time.Second},
+	assert.Equal(t, lease.Settings{HeartbeatTimeout: time.Minute, HeartbeatInterval: time.Second,
+		OperationTimeout: 3 * time.Second},
 		lease.Settings{HeartbeatInterval: time.Second}.Or(d))
 	assert.Equal(t, lease.Settings{HeartbeatTimeout: 10 * time.Minute, OperationTimeout: time.Second},
 		lease.Settings{HeartbeatTimeout: 10 * time.Minute, OperationTimeout: time.Second}.Or(d),
@@ -88,7 +91,8 @@ func TestSettings_WindowProperty(t *testing.T) {
 func TestNew_ReportsAllProblems(t *testing.T) {
 	_, err := lease.New(nil, "", lease.Settings{}, lease.Options{})
 	require.Error(t, err)
-	for _, says := range []string{"a store is required", "an owner is required", "heartbeat-timeout", "lease-operation-timeout"} {
+	for _, says := range []string{"a store is required", "an owner is required", "heartbeat-timeout",
+		"lease-operation-timeout"} {
 		assert.ErrorContains(t, err, says)
 	}
 	l, err := lease.New(leasetest.NewMemory().View("a"), "a", lease.DefaultSettings(), lease.Options{})

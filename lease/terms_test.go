@@ -31,7 +31,8 @@ var forStories = map[string]func(*testing.T, *world){
 		usable := lease.Settings{HeartbeatTimeout: d, OperationTimeout: timeout}.Window()
 		n := requests(w.view("a"), func() {
 			var lost losses
-			require.Equal(t, sbr.Granted, lost.follow(linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{For: d}))).Kind)
+			require.Equal(t, sbr.Granted,
+				lost.follow(linear.AnswerOf(a.Acquire(t.Context(), lease.Proposal{For: d}))).Kind)
 			require.Equal(t, sbr.Held, acquireFor(w, b, d).Kind)
 			time.Sleep(usable - 1)
 			assert.True(t, a.Check())
@@ -116,9 +117,11 @@ func TestExclusive_RefusesItsOwnHolderToo(t *testing.T) {
 		a, twin := w.lease("a"), w.lease("a")
 		exclusive := lease.Proposal{Exclusive: true}
 		require.Equal(t, sbr.Granted, linear.AnswerOf(a.Acquire(t.Context(), exclusive)).Kind)
-		n := requests(w.view("a"), func() { assert.Equal(t, sbr.Held, linear.AnswerOf(a.Acquire(t.Context(), exclusive)).Kind) })
+		n := requests(w.view("a"),
+			func() { assert.Equal(t, sbr.Held, linear.AnswerOf(a.Acquire(t.Context(), exclusive)).Kind) })
 		assert.Zero(t, n, "nobody knows better")
-		assert.Equal(t, sbr.Held, linear.AnswerOf(twin.Acquire(t.Context(), exclusive)).Kind, "another process under the same name")
+		assert.Equal(t, sbr.Held, linear.AnswerOf(twin.Acquire(t.Context(), exclusive)).Kind,
+			"another process under the same name")
 		assert.True(t, a.Check())
 	})
 }
@@ -161,7 +164,8 @@ type limited struct {
 func (l limited) Window(lease.Settings) (time.Duration, error) { return l.window, l.err }
 
 func TestLimiter_ShortensTheTrust(t *testing.T) {
-	for limit, want := range map[time.Duration]time.Duration{79 * time.Second: 79 * time.Second, lease.Infinite: window} {
+	for limit, want := range map[time.Duration]time.Duration{79 * time.Second: 79 * time.Second,
+		lease.Infinite: window} {
 		story(t, func(t *testing.T, w *world) {
 			a := w.leaseOver(limited{Faulty: w.view("a"), window: limit}, "a")
 			w.granted(a)
@@ -179,7 +183,8 @@ func TestLimiter_ShortensTheTrust(t *testing.T) {
 
 func TestLimiter_MayRefuse(t *testing.T) {
 	refusal := errors.New("no such time")
-	_, err := lease.New(limited{Faulty: leasetest.NewMemory().View("a"), err: refusal}, "a", defaults, lease.Options{})
+	_, err := lease.New(limited{Faulty: leasetest.NewMemory().View("a"), err: refusal}, "a", defaults,
+		lease.Options{})
 	require.ErrorIs(t, err, refusal)
 }
 

@@ -109,7 +109,8 @@ func (systemClock) NewTimer(d time.Duration) (<-chan time.Time, func() bool) {
 }
 
 // withTimeout is context.WithTimeoutCause by the given clock.
-func withTimeout(ctx context.Context, c Clock, d time.Duration, cause error) (context.Context, context.CancelFunc) {
+func withTimeout(ctx context.Context, c Clock, d time.Duration, cause error) (
+	context.Context, context.CancelFunc) {
 	if _, ok := c.(systemClock); ok {
 		return context.WithTimeoutCause(ctx, d, cause)
 	}

@@ -27,7 +27,8 @@ func (p Pace) filled() Pace {
 	for _, f := range []struct {
 		field *time.Duration
 		value time.Duration
-	}{{&p.Retry, 100 * time.Millisecond}, {&p.RetryMax, 2 * time.Second}, {&p.Beside, 30 * time.Second}, {&p.Poll, time.Second}} {
+	}{{&p.Retry, 100 * time.Millisecond}, {&p.RetryMax, 2 * time.Second}, {&p.Beside, 30 * time.Second},
+		{&p.Poll, time.Second}} {
 		if *f.field <= 0 {
 			*f.field = f.value
 		}

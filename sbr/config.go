@@ -120,7 +120,8 @@ func (c Config) Validate() error {
 		bounded(key, d)
 	}
 	if c.StableAfter == Auto {
-		check(c.StableFor != nil, "stable-after is auto: StableFor must say what that means in a cluster of some size")
+		check(c.StableFor != nil,
+			"stable-after is auto: StableFor must say what that means in a cluster of some size")
 	} else {
 		notNegative("stable-after", c.StableAfter)
 	}
@@ -133,11 +134,13 @@ func (c Config) Validate() error {
 	positive("lease-operation-timeout", c.LeaseTimeout)
 	positive("lease-retry", c.LeaseRetry)
 	positive("holder-retry", c.HolderRetry)
-	check(c.LeaseDeadline <= 10*MaxDuration, "lease-deadline is %v: it must be at most %v", c.LeaseDeadline, 10*MaxDuration)
+	check(c.LeaseDeadline <= 10*MaxDuration, "lease-deadline is %v: it must be at most %v", c.LeaseDeadline,
+		10*MaxDuration)
 	check(c.LeaseDeadline > c.LeaseTimeout, "lease-deadline is %v: it must be longer than lease-operation-timeout (%v)", c.LeaseDeadline, c.LeaseTimeout)
 	check(c.DownAllWhenIndirectlyConnected >= 0 && c.DownAllWhenIndirectlyConnected <= 1,
 		"down-all-when-indirectly-connected is %v: it must be on, off or a number from 0 to 1", c.DownAllWhenIndirectlyConnected)
 	check(c.MinMembers >= 1, "min-members is %d: it must be at least 1", c.MinMembers)
-	check(c.WhenLeaseUnknown <= UnknownSuspend, "when-lease-unknown is %d: it must be down or suspend", c.WhenLeaseUnknown)
+	check(c.WhenLeaseUnknown <= UnknownSuspend, "when-lease-unknown is %d: it must be down or suspend",
+		c.WhenLeaseUnknown)
 	return errors.Join(errs...)
 }

@@ -98,7 +98,8 @@ func (r *Resolver) readFailed(why string) {
 	c := &r.contact
 	if !r.isSilent(r.now) {
 		c.since = c.began
-		r.explain(TopicLease, "the lease store gives no answer (%s): the deadline of %v runs", why, r.leaseDeadline())
+		r.explain(TopicLease, "the lease store gives no answer (%s): the deadline of %v runs",
+			why, r.leaseDeadline())
 	}
 	c.inflight, c.heard, c.silent, c.failedAt, c.lastError = 0, false, true, r.now, why
 	c.notBefore = r.now + r.cfg.LeaseRetry

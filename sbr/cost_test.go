@@ -39,7 +39,8 @@ func newResolver(tb testing.TB, strategy string) *sbr.Resolver {
 // numbered has strings of its own, as they come off the wire.
 func numbered(i int) sbr.Member {
 	name := fmt.Sprintf("node-%05d", i)
-	return sbr.Member{ID: sbr.ID(name + "-1f0c3a99"), Name: name, Addr: fmt.Sprintf("10.0.%d.%d:7946", i/250, i%250), Born: int64(i + 1), Status: sbr.Up}
+	return sbr.Member{ID: sbr.ID(name + "-1f0c3a99"), Name: name,
+		Addr: fmt.Sprintf("10.0.%d.%d:7946", i/250, i%250), Born: int64(i + 1), Status: sbr.Up}
 }
 
 // settle plays the driver of a store without a record.
@@ -128,7 +129,8 @@ func history() []func(r *sbr.Resolver) {
 	}
 	tick := func(at time.Duration) func(*sbr.Resolver) { return func(r *sbr.Resolver) { r.Tick(at) } }
 	n := func(i int) sbr.ID { return numbered(i).ID }
-	verdict := &sbr.Verdict{Token: 1, Survivors: []sbr.ID{n(0), n(1), n(2)}, Down: []sbr.ID{n(3), n(4)}, DecidedBy: n(0)}
+	verdict := &sbr.Verdict{Token: 1, Survivors: []sbr.ID{n(0), n(1), n(2)}, Down: []sbr.ID{n(3), n(4)},
+		DecidedBy: n(0)}
 	h := make([]func(*sbr.Resolver), 0, 32)
 	for i := range 5 {
 		h = append(h, step(0, sbr.MemberSeen{Member: numbered(i)}))
@@ -141,16 +143,20 @@ func history() []func(r *sbr.Resolver) {
 		tick(50*time.Second),
 		step(51*time.Second, sbr.LeaseAnswer{Attempt: 2, Err: "refused"}),
 		tick(52*time.Second),
-		step(53*time.Second, sbr.LeaseAnswer{Attempt: 3, Outcome: sbr.Granted, Record: sbr.Record{Holder: n(0), Token: 1, Verdict: verdict}}),
+		step(53*time.Second, sbr.LeaseAnswer{Attempt: 3, Outcome: sbr.Granted,
+			Record: sbr.Record{Holder: n(0), Token: 1, Verdict: verdict}}),
 		step(54*time.Second, sbr.MemberGone{ID: n(3)}),
-		step(55*time.Second, sbr.Ordered{From: n(1), Order: sbr.Order{Kind: sbr.DownUnreachable, Down: []sbr.ID{n(1)}}}),
+		step(55*time.Second, sbr.Ordered{From: n(1),
+			Order: sbr.Order{Kind: sbr.DownUnreachable, Down: []sbr.ID{n(1)}}}),
 		step(56*time.Second, sbr.MemberSeen{Member: numbered(7)}),
 		step(60*time.Second, sbr.Resumed{Gap: 3 * time.Second}),
 		step(60*time.Second, sbr.LeaseRead{Attempt: 4, Err: "refused"}),
 		step(61*time.Second, sbr.Cleared{From: n(2), Token: 1}),
 		step(62*time.Second, sbr.MemberGone{ID: n(4)}),
-		step(63*time.Second, sbr.Told{From: n(2), Verdict: sbr.Verdict{Token: 2, Survivors: []sbr.ID{n(0)}, Down: []sbr.ID{n(2)}, Partial: true}}),
-		step(64*time.Second, sbr.Told{From: n(1), Verdict: sbr.Verdict{Token: 2, Survivors: []sbr.ID{n(7)}, Partial: true}}),
+		step(63*time.Second, sbr.Told{From: n(2),
+			Verdict: sbr.Verdict{Token: 2, Survivors: []sbr.ID{n(0)}, Down: []sbr.ID{n(2)}, Partial: true}}),
+		step(64*time.Second, sbr.Told{From: n(1),
+			Verdict: sbr.Verdict{Token: 2, Survivors: []sbr.ID{n(7)}, Partial: true}}),
 		step(65*time.Second, sbr.Failed{Reason: "enough"}),
 	)
 }

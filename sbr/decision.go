@@ -24,15 +24,17 @@ const (
 // kinds are the names that logs and JSON use, what each kind becomes once the lease is granted or when it is
 // not, and whether it downs indirectly connected members.
 var kinds = [...]kind{
-	None:                    {"none", None, None, false},
-	DownUnreachable:         {"down-unreachable", DownUnreachable, DownUnreachable, false},
-	DownReachable:           {"down-reachable", DownReachable, DownReachable, false},
-	DownAll:                 {"down-all", DownAll, DownAll, false},
-	DownIndirectlyConnected: {"down-indirectly-connected", DownIndirectlyConnected, DownIndirectlyConnected, true},
+	None:            {"none", None, None, false},
+	DownUnreachable: {"down-unreachable", DownUnreachable, DownUnreachable, false},
+	DownReachable:   {"down-reachable", DownReachable, DownReachable, false},
+	DownAll:         {"down-all", DownAll, DownAll, false},
+	DownIndirectlyConnected: {"down-indirectly-connected", DownIndirectlyConnected,
+		DownIndirectlyConnected, true},
 	ReverseDownIndirectlyConnected: {
 		"reverse-down-indirectly-connected", ReverseDownIndirectlyConnected, ReverseDownIndirectlyConnected, true,
 	},
-	AcquireLeaseAndDownUnreachable: {"acquire-lease-and-down-unreachable", DownUnreachable, DownReachable, false},
+	AcquireLeaseAndDownUnreachable: {"acquire-lease-and-down-unreachable", DownUnreachable,
+		DownReachable, false},
 	AcquireLeaseAndDownIndirectlyConnected: {
 		"acquire-lease-and-down-indirectly-connected", DownIndirectlyConnected, ReverseDownIndirectlyConnected, true,
 	},
@@ -162,7 +164,8 @@ func (v *View) safeguard(d *Decision, threshold float64) {
 	if threshold >= Off || base == 0 || len(d.Down) == 0 || float64(len(d.Down))/float64(base) < threshold {
 		return
 	}
-	d.Reason += fmt.Sprintf("; that is %d of %d members, at or above the limit of %g, so all go down", len(d.Down), base, threshold)
+	d.Reason += fmt.Sprintf("; that is %d of %d members, at or above the limit of %g, so all go down",
+		len(d.Down), base, threshold)
 	d.Final = DownAll
 	d.Down = v.downedBy(DownAll, nil)
 }

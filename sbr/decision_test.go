@@ -10,7 +10,8 @@ import (
 )
 
 var kinds = []sbr.Kind{
-	sbr.None, sbr.DownUnreachable, sbr.DownReachable, sbr.DownAll, sbr.DownIndirectlyConnected, sbr.ReverseDownIndirectlyConnected,
+	sbr.None, sbr.DownUnreachable, sbr.DownReachable, sbr.DownAll, sbr.DownIndirectlyConnected,
+	sbr.ReverseDownIndirectlyConnected,
 	sbr.AcquireLeaseAndDownUnreachable, sbr.AcquireLeaseAndDownIndirectlyConnected,
 }
 
@@ -72,14 +73,16 @@ func TestDecide_WhomEachKindDowns(t *testing.T) {
 
 func TestDecide_DownsInAddressOrder(t *testing.T) {
 	v := viewFrom("d a! c! b!", report("d", "b"), report("b", "a"), report("a", "c"))
-	require.Equal(t, []sbr.ID{"a", "b", "c"}, sbr.Decide(&spy{answers: []sbr.Kind{sbr.DownUnreachable}}, &v, sbr.Off).Down)
+	require.Equal(t, []sbr.ID{"a", "b", "c"}, sbr.Decide(&spy{answers: []sbr.Kind{sbr.DownUnreachable}}, &v,
+		sbr.Off).Down)
 	s := &spy{answers: []sbr.Kind{sbr.DownIndirectlyConnected, sbr.DownAll}}
 	require.Equal(t, []sbr.ID{"a", "b", "c", "d"}, sbr.Decide(s, &v, sbr.Off).Down)
 }
 
 func TestDecide_PassesTheChoiceOn(t *testing.T) {
 	v := viewFrom("a b!")
-	choice := sbr.Choice{Kind: sbr.AcquireLeaseAndDownUnreachable, Delay: 2 * time.Second, Minority: true, Reason: "because"}
+	choice := sbr.Choice{Kind: sbr.AcquireLeaseAndDownUnreachable, Delay: 2 * time.Second, Minority: true,
+		Reason: "because"}
 	d := sbr.Decide(fixed(choice), &v, 0.5)
 	require.Equal(t, sbr.Decision{Choice: choice, Final: choice.Kind, Down: []sbr.ID{"b"}}, d)
 }
@@ -89,7 +92,8 @@ type fixed sbr.Choice
 func (f fixed) Decide(*sbr.View) sbr.Choice { return sbr.Choice(f) }
 
 func TestDecide_IndirectAgainInTheSecondPassDownsAll(t *testing.T) {
-	for _, again := range []sbr.Kind{sbr.DownIndirectlyConnected, sbr.ReverseDownIndirectlyConnected, sbr.AcquireLeaseAndDownIndirectlyConnected} {
+	for _, again := range []sbr.Kind{sbr.DownIndirectlyConnected, sbr.ReverseDownIndirectlyConnected,
+		sbr.AcquireLeaseAndDownIndirectlyConnected} {
 		v := viewFrom("a b! c! d! e:exiting", report("b", "c"), report("c", "b"))
 		d := sbr.Decide(&spy{answers: []sbr.Kind{sbr.AcquireLeaseAndDownIndirectlyConnected, again}}, &v, sbr.Off)
 		require.Equal(t, sbr.AcquireLeaseAndDownIndirectlyConnected, d.Kind)
@@ -127,7 +131,8 @@ func TestDecide_Safeguard(t *testing.T) {
 		require.Equal(t, sbr.DownIndirectlyConnected, d.Kind)
 		require.Equal(t, sbr.DownAll, d.Final)
 		require.Equal(t, []sbr.ID{"a", "b", "c", "d"}, d.Down)
-		require.Equal(t, "the test says so; that is 2 of 4 members, at or above the limit of 0.5, so all go down", d.Reason)
+		require.Equal(t, "the test says so; that is 2 of 4 members, at or above the limit of 0.5, so all go down",
+			d.Reason)
 	})
 	t.Run("joining members go down but do not count as base", func(t *testing.T) {
 		require.Equal(t, sbr.DownAll, final("a b c d:joining e:joining", 0.6).Final)
@@ -169,7 +174,8 @@ func TestDecision_Reversed(t *testing.T) {
 		require.Equal(t, []sbr.ID{"a", "b", "c", "d", "e", "f"}, r.Down)
 	})
 	t.Run("of what needs no lease: itself", func(t *testing.T) {
-		for _, k := range []sbr.Kind{sbr.None, sbr.DownUnreachable, sbr.DownReachable, sbr.DownAll, sbr.DownIndirectlyConnected} {
+		for _, k := range []sbr.Kind{sbr.None, sbr.DownUnreachable, sbr.DownReachable, sbr.DownAll,
+			sbr.DownIndirectlyConnected} {
 			d, r := decide(viewFrom("a b!"), sbr.Off, k, sbr.None)
 			require.Equal(t, d, r)
 		}

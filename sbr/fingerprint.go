@@ -117,7 +117,8 @@ func (r *Resolver) racing() bool { return r.race != nil && r.race.since == r.las
 
 func (r *Resolver) appendRace(b []byte, now time.Duration) []byte {
 	if rc := r.race; rc != nil {
-		b = appendBools(b, rc.watching, rc.suspended, rc.heard, rc.lastErr != "", r.racing(), rc.deadline != 0, r.lastChange == now, rc.unrest)
+		b = appendBools(b, rc.watching, rc.suspended, rc.heard, rc.lastErr != "", r.racing(), rc.deadline != 0,
+			r.lastChange == now, rc.unrest)
 		b = appendText(b, string(rc.target))
 		b = appendBools(b, rc.target != "" && rc.writes > 0)
 		b = r.appendAttempt(b, rc.inflight, true)

@@ -105,7 +105,8 @@ func effectLine(e sbr.Effect) string {
 	case sbr.ReadLease:
 		return fmt.Sprintf("read lease #%d", e.Attempt)
 	case sbr.AcquireLease:
-		line := fmt.Sprintf("acquire lease #%d over token %d: survivors=%v down=%v", e.Attempt, e.Base, e.Verdict.Survivors, e.Verdict.Down)
+		line := fmt.Sprintf("acquire lease #%d over token %d: survivors=%v down=%v", e.Attempt, e.Base,
+			e.Verdict.Survivors, e.Verdict.Down)
 		if len(e.TakeOver) > 0 {
 			line += fmt.Sprintf(" take-over=%v", e.TakeOver)
 		}
@@ -113,11 +114,13 @@ func effectLine(e sbr.Effect) string {
 	case sbr.ReleaseLease:
 		return fmt.Sprintf("release lease #%d", e.Attempt)
 	case sbr.RestoreVerdict:
-		return fmt.Sprintf("restore verdict %d #%d: survivors=%v down=%v", e.Verdict.Token, e.Attempt, e.Verdict.Survivors, e.Verdict.Down)
+		return fmt.Sprintf("restore verdict %d #%d: survivors=%v down=%v", e.Verdict.Token, e.Attempt,
+			e.Verdict.Survivors, e.Verdict.Down)
 	case sbr.RecordLeave:
 		return fmt.Sprintf("record beside verdict %d: left=%v here=%v", e.Token, e.Gone, e.Here)
 	case sbr.TellVerdict:
-		return fmt.Sprintf("tell %v verdict %d: survivors=%v down=%v", e.Targets, e.Verdict.Token, e.Verdict.Survivors, e.Verdict.Down)
+		return fmt.Sprintf("tell %v verdict %d: survivors=%v down=%v", e.Targets, e.Verdict.Token,
+			e.Verdict.Survivors, e.Verdict.Down)
 	case sbr.TellOrder:
 		text := fmt.Sprintf("order %v %s: down=%v", e.Targets, e.Order.Kind, e.Order.Down)
 		if len(e.Order.Suspects) > 0 {

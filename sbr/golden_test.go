@@ -116,8 +116,9 @@ func (a args) number(key string) uint64 {
 
 func (a args) verdict() sbr.Verdict {
 	return sbr.Verdict{
-		Token: a.number("token"), Survivors: a.ids("survivors"), Down: a.ids("down"), Partial: a.of["partial"] != "",
-		Left: a.ids("gone"), Heirs: a.ids("heirs"),
+		Token: a.number("token"), Survivors: a.ids("survivors"), Down: a.ids("down"),
+		Partial: a.of["partial"] != "",
+		Left:    a.ids("gone"), Heirs: a.ids("heirs"),
 		DecidedBy: cmp.Or(a.id("by"), a.id("holder"), a.id("from")), Reason: cmp.Or(a.of["reason"], "they decided"),
 	}
 }
@@ -221,7 +222,8 @@ func (s *stage) event(cmd string, a args) sbr.Event {
 		return sbr.Told{From: a.id("from"), Verdict: a.verdict()}
 	case "ordered":
 		kind, _ := sbr.ParseKind(a.of["kind"])
-		return sbr.Ordered{From: a.id("from"), Order: sbr.Order{Kind: kind, Down: a.ids("down"), Reason: "they decided", Suspects: a.ids("suspects")}}
+		return sbr.Ordered{From: a.id("from"), Order: sbr.Order{Kind: kind, Down: a.ids("down"),
+			Reason: "they decided", Suspects: a.ids("suspects")}}
 	case "asked":
 		return sbr.Asked{From: a.id("from"), Suspects: a.ids("suspects"), Contact: a.of["contact"] == "yes"}
 	case "suspected":

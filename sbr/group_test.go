@@ -33,7 +33,8 @@ func TestLargestGroup_IsTheBestOfAllSets(t *testing.T) {
 // bestOfAll tries every set.
 func bestOfAll(g *graph) bitset {
 	n, best, worth := len(g.near), newBitset(len(g.near)), -1
-	for mask := 1<<n - 1; mask >= 0; mask-- { // the first member is the highest bit, so the lowest addresses come first
+	// the first member is the highest bit, so the lowest addresses come first
+	for mask := 1<<n - 1; mask >= 0; mask-- {
 		set, weight, independent := newBitset(n), 0, true
 		for i := range n {
 			if mask&(1<<(n-1-i)) == 0 {

@@ -47,7 +47,8 @@ func (v *View) indirect() (in indirect) {
 		shares.add(id)
 	}
 	n := len(v.Members)
-	in = indirect{crossed: make(places, n), bridged: make(places, n), members: make(places, n), links: make([]link, 0, len(v.Reports))}
+	in = indirect{crossed: make(places, n), bridged: make(places, n), members: make(places, n),
+		links: make([]link, 0, len(v.Reports))}
 	reports, reported := make(places, n), make(places, n)
 	for _, r := range v.Reports {
 		o, known := place[r.Observer]

@@ -424,7 +424,8 @@ func (r *Resolver) suspicion() string {
 	case about == paused:
 		return "the process was paused and does not know its standing"
 	case about == torn:
-		return fmt.Sprintf("two verdicts have the token %d, and the store has not said yet which one counts", r.verdict.Token)
+		return fmt.Sprintf("two verdicts have the token %d, and the store has not said yet which one counts",
+			r.verdict.Token)
 	case about == untold:
 		return fmt.Sprintf("verdict %d is known in part, and not yet whether it lists this member", r.verdict.Token)
 	case about == healed && r.suspects == 0:

@@ -110,7 +110,8 @@ func (r *Resolver) tryLease() {
 	r.startAttempt()
 	rc.writes++
 	r.emit(AcquireLease{
-		Attempt: rc.inflight, Verdict: r.proposal(d), Base: r.record.Token, BaseBy: r.verdict.DecidedBy, TakeOver: r.takeOver(),
+		Attempt: rc.inflight, Verdict: r.proposal(d), Base: r.record.Token, BaseBy: r.verdict.DecidedBy,
+		TakeOver: r.takeOver(),
 	})
 }
 
@@ -133,7 +134,8 @@ func (r *Resolver) otherDecision(d Decision) bool {
 		return true
 	}
 	r.race, r.lastChange = nil, r.now
-	r.explain(TopicHealed, "the decision would be %s now: it must be stable for %v first", d.Final, r.stableAfter())
+	r.explain(TopicHealed, "the decision would be %s now: it must be stable for %v first", d.Final,
+		r.stableAfter())
 	return true
 }
 
@@ -158,7 +160,8 @@ func (r *Resolver) proposal(d Decision) Verdict {
 	}
 	for m := range r.each {
 		switch {
-		case !m.Downable(), r.hasLeft(m.ID) && !m.Unreachable: // neither a survivor nor downed: it is about to be gone
+		case !m.Downable(), r.hasLeft(m.ID) &&
+			!m.Unreachable: // neither a survivor nor downed: it is about to be gone
 		case m.Unreachable && d.Group == nil && (!r.race.unrest || r.lasts(m.since)),
 			downed.has(m.ID), !r.verdict.Eligible(m.ID, m.Seen):
 			v.Down = append(v.Down, m.ID)
@@ -296,7 +299,8 @@ func (r *Resolver) giveUp() {
 	if r.cfg.WhenLeaseUnknown == UnknownSuspend && !rc.suspended {
 		rc.suspended = true
 		rc.deadline = r.now + r.cfg.SuspendTimeout
-		r.explain(TopicLease, "no member here got an answer from the lease store within %v (%s): suspended for at most %v",
+		r.explain(TopicLease,
+			"no member here got an answer from the lease store within %v (%s): suspended for at most %v",
 			r.leaseDeadline(), rc.lastErr, r.cfg.SuspendTimeout)
 		r.tryLease()
 		return
@@ -307,7 +311,8 @@ func (r *Resolver) giveUp() {
 	}
 	v := r.view()
 	d = d.Reversed(&v, r.cfg.DownAllWhenIndirectlyConnected)
-	d.Reason = fmt.Sprintf("no member of this side got an answer from the lease store before the deadline (%s)", rc.lastErr)
+	d.Reason = fmt.Sprintf("no member of this side got an answer from the lease store before the deadline (%s)",
+		rc.lastErr)
 	r.act(d)
 }
 

@@ -41,7 +41,8 @@ func (r *Resolver) onDownRequested(e DownRequested) {
 	}
 	r.act(d)
 	r.removeAt = r.now + removeRetry // it got the decision just now, with the reason
-	r.emit(AnswerDownRequest{ID: e.ID, Outcome: Granted, Text: r.name(e.ID) + " is downed by an order of this member"})
+	r.emit(AnswerDownRequest{ID: e.ID, Outcome: Granted,
+		Text: r.name(e.ID) + " is downed by an order of this member"})
 }
 
 // refusal says why the member cannot be downed from here now; empty if it can.
@@ -70,7 +71,8 @@ func (r *Resolver) refusal(id ID) string {
 		}
 	}
 	if len(others) > 0 {
-		return fmt.Sprintf("nothing is decided yet about %s, which cannot be reached: wait for the resolver", strings.Join(others, ", "))
+		return fmt.Sprintf("nothing is decided yet about %s, which cannot be reached: wait for the resolver",
+			strings.Join(others, ", "))
 	}
 	return ""
 }

@@ -166,8 +166,10 @@ func (r *Resolver) explain(what Topic, format string, args ...any) {
 // advance does whatever is due now.
 func (r *Resolver) advance() {
 	steps := [...]func(){
-		r.measure, r.checkStanding, r.runQuestion, r.recheck, r.restore, r.arm, r.watchSuspension, r.downWhenUnstable,
-		r.decideWhenStable, r.runRace, r.keepContact, r.passOn, r.dropDecided, r.removeDowned, r.release, r.watchSuspension, r.measure,
+		r.measure, r.checkStanding, r.runQuestion, r.recheck, r.restore, r.arm, r.watchSuspension,
+		r.downWhenUnstable,
+		r.decideWhenStable, r.runRace, r.keepContact, r.passOn, r.dropDecided, r.removeDowned, r.release,
+		r.watchSuspension, r.measure,
 	}
 	for _, step := range steps {
 		if r.down {

@@ -76,7 +76,8 @@ func confirmed(reports []Report, get func(ID) *Member) []Report {
 		if s := get(report.Subject); s == nil || s.Unreachable {
 			return false
 		}
-		_, both := slices.BinarySearchFunc(reports, Report{Observer: report.Subject, Subject: report.Observer}, compareReports)
+		_, both := slices.BinarySearchFunc(reports, Report{Observer: report.Subject, Subject: report.Observer},
+			compareReports)
 		return !both
 	}
 	i := slices.IndexFunc(reports, lone)
@@ -281,7 +282,8 @@ func (r *Resolver) startRace(d Decision) {
 }
 
 func (r *Resolver) explainDecision(d Decision) {
-	text := fmt.Sprintf("%s: %s (%s)", d.Final, d.Reason, plural(len(d.Down), "member goes down", "members go down"))
+	text := fmt.Sprintf("%s: %s (%s)", d.Final, d.Reason,
+		plural(len(d.Down), "member goes down", "members go down"))
 	r.emit(Explain{What: TopicDecision, Decision: &d, Text: text})
 }
 
@@ -361,7 +363,8 @@ func (r *Resolver) lastChance(e Ordered, from *Member) bool {
 		if d.Final == None {
 			// Only the sender's own broken links were to decide about. As after any heal, the store says the
 			// rest.
-			r.explain(TopicLease, "%s gave this side up (%s), and without it nobody is cut off here: not obeyed", name, e.Order.Reason)
+			r.explain(TopicLease, "%s gave this side up (%s), and without it nobody is cut off here: not obeyed",
+				name, e.Order.Reason)
 			return true
 		}
 		if !d.Final.NeedsLease() {
@@ -370,7 +373,8 @@ func (r *Resolver) lastChance(e Ordered, from *Member) bool {
 		r.startRace(d)
 	}
 	rc := r.race
-	r.explain(TopicLease, "%s gave this side up (%s), postponed: trying the lease store from this member first", name, e.Order.Reason)
+	r.explain(TopicLease, "%s gave this side up (%s), postponed: trying the lease store from this member first",
+		name, e.Order.Reason)
 	if !rc.heard {
 		rc.suspended, rc.notBefore = true, r.now
 		rc.deadline = r.now + r.cfg.LeaseTimeout + r.cfg.LeaseRetry

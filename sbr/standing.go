@@ -191,7 +191,8 @@ func (r *Resolver) allClear() bool {
 	case others > 0 && sure == 0 && r.suspects == 0 && r.unsure && r.departed:
 		return false
 	}
-	cleared := r.clear("no verdict against this member is known to " + plural(others, "reachable member", "reachable members"))
+	cleared := r.clear("no verdict against this member is known to " +
+		plural(others, "reachable member", "reachable members"))
 	if cleared && (sure > 0 || r.suspects == 0) {
 		r.unsure = false
 	}
@@ -295,7 +296,8 @@ func (r *Resolver) recheckDue() time.Duration {
 
 // readsNowAndThen reports whether this member is one of those that read a lease that is not watched.
 func (r *Resolver) readsNowAndThen() bool {
-	return !r.cfg.Watched && NeedsLease(r.strategy) && r.armed && r.read && r.race == nil && r.position(r.self) < readers
+	return !r.cfg.Watched && NeedsLease(r.strategy) && r.armed && r.read && r.race == nil &&
+		r.position(r.self) < readers
 }
 
 // Answer is the reply to the incarnation id, which had read the token seen when it started, when it asks for

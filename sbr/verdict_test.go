@@ -67,7 +67,8 @@ func TestVerdict_LeavesAndHeirs(t *testing.T) {
 			left: ids("c", "a"),
 		},
 		"the last heir hands it on": {
-			v: sbr.Verdict{Token: 1, Survivors: ids("a"), Left: ids("a"), Heirs: ids("c")}, gone: ids("c"), here: ids("d"),
+			v: sbr.Verdict{Token: 1, Survivors: ids("a"), Left: ids("a"), Heirs: ids("c")}, gone: ids("c"),
+			here: ids("d"),
 			left: ids("a", "c"), heirs: ids("d"), remain: ids("d"),
 		},
 		"a part of a verdict says nothing of who remains": {

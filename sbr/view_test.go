@@ -24,7 +24,8 @@ func viewFrom(words string, reports ...sbr.Report) sbr.View {
 			s = sbr.Up
 		}
 		members = append(members, sbr.Member{
-			ID: sbr.ID(name), Name: name, Addr: name + ":7946", Born: int64(i + 1), Status: s, Unreachable: unreachable,
+			ID: sbr.ID(name), Name: name, Addr: name + ":7946", Born: int64(i + 1), Status: s,
+			Unreachable: unreachable,
 		})
 	}
 	self := sbr.ID("")

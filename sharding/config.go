@@ -130,7 +130,8 @@ func (c *Config) settings() *drive.Settings {
 func (c Config) Validate() error {
 	var errs []error
 	if err := wire.CheckTopic(topic(c.Type)); c.Type == "" || len(c.Type) > maxType || err != nil {
-		errs = append(errs, fmt.Errorf("sharding: the type %q is not 1 to %d of a-z, 0-9, '.', '_' and '-'", c.Type, maxType))
+		errs = append(errs, fmt.Errorf("sharding: the type %q is not 1 to %d of a-z, 0-9, '.', '_' and '-'",
+			c.Type, maxType))
 	}
 	if len(c.Endpoint) > singleton.MaxEndpoint {
 		errs = append(errs, fmt.Errorf("sharding: the endpoint has %d bytes: at most %d are told",

@@ -68,20 +68,28 @@ func New(c singleton.Cluster, cfg Config) (*Manager, error) {
 		return nil, err
 	}
 	n := len(cfg.Shards)
-	m := &Manager{cfg: cfg, cluster: c, digest: message.Digest(cfg.Type, cfg.Shards, rules.UseLease), alloc: alloc, looped: make(chan struct{})}
+	m := &Manager{cfg: cfg, cluster: c, digest: message.Digest(cfg.Type, cfg.Shards, rules.UseLease),
+		alloc: alloc, looped: make(chan struct{})}
 	m.locator = locate.New(locate.Options{
-		Cluster: c, Topic: locatorTopic(cfg.Type), What: "shards of " + cfg.Type, Slots: n, Endpoint: cfg.Endpoint, Log: cfg.Logger,
+		Cluster: c, Topic: locatorTopic(cfg.Type), What: "shards of " + cfg.Type, Slots: n, Endpoint: cfg.Endpoint,
+		Log: cfg.Logger,
 	})
 	m.driver = drive.New(drive.Options[message.Message]{
 		Cluster: c, Topic: topic(cfg.Type), Name: "shards of " + cfg.Type, What: "the run of a shard",
 		Kind: "shards", Instance: cfg.Type,
 		Log: cfg.Logger.With("type", cfg.Type), Pause: cfg.Pause, Rules: rules,
-		Encode: func(b []byte, msg message.Message) []byte { return message.Append(b, &msg) }, Decode: message.Decode,
-		Asked: m.asked, AsksItself: true, Explained: m.explained, GaveUp: m.gaveUp, Settled: m.publish, Looped: func() { close(m.looped) }, Closed: m.closed,
+		Encode: func(b []byte, msg message.Message) []byte {
+			return message.Append(b, &msg)
+		}, Decode: message.Decode,
+		Asked: m.asked, AsksItself: true, Explained: m.explained, GaveUp: m.gaveUp, Settled: m.publish,
+		Looped: func() { close(m.looped) }, Closed: m.closed,
 		Slots: n, Function: m.function, Happened: m.happened, Ended: m.ended, Rest: cfg.RestartAfter,
-		Lease: drive.LeaseOptions{Key: cfg.UseLease, Decode: cfg.LeaseDecode, Store: cfg.Store, Settings: cfg.Lease, Log: cfg.Logger,
+		Lease: drive.LeaseOptions{Key: cfg.UseLease, Decode: cfg.LeaseDecode, Store: cfg.Store, Settings: cfg.Lease,
+			Log:  cfg.Logger,
 			Name: func(s int) string { return fmt.Sprintf("%s-shard-%s-%s", p.System, cfg.Type, cfg.Shards[s]) },
-			Use:  func(s int) string { return fmt.Sprintf("the shard %s of %s of %s", cfg.Shards[s], cfg.Type, p.System) }},
+			Use: func(s int) string {
+				return fmt.Sprintf("the shard %s of %s of %s", cfg.Shards[s], cfg.Type, p.System)
+			}},
 	})
 	single, err := m.coordinatorConfig()
 	if err != nil {
@@ -118,12 +126,14 @@ func (m *Manager) prepare(ctx context.Context, self *downing.Peer) error {
 	if err := m.measure(); err != nil {
 		return err
 	}
-	m.host = host.New(host.Config{Rules: m.driver.Rules, Shards: len(m.cfg.Shards), Digest: m.digest, Known: remembered(self.ID, m.digest)}, 0)
+	m.host = host.New(host.Config{Rules: m.driver.Rules, Shards: len(m.cfg.Shards), Digest: m.digest,
+		Known: remembered(self.ID, m.digest)}, 0)
 	m.driver.Machine = m.host
 	if !m.hosts || !m.driver.Rules.UseLease {
 		return nil
 	}
-	for s := range min(2, len(m.cfg.Shards)) { // if these two have records of their own, and the coordinator has, all have
+	// if these two have records of their own, and the coordinator has, all have
+	for s := range min(2, len(m.cfg.Shards)) {
 		if err := m.driver.OpenLease(ctx, s); err != nil {
 			return fmt.Errorf("%w: %w", ErrLease, err)
 		}
@@ -214,7 +224,8 @@ func (m *Manager) happened(what drive.Moment, r *drive.Run, why string) {
 // ended decides what follows the return of a shard's function.
 func (m *Manager) ended(r *drive.Run, err error, _ time.Duration) slot.RunEnded {
 	if err != nil {
-		m.cfg.Logger.Warn("sbr: the run of a shard has ended", append(drive.Attributes(err), "type", m.cfg.Type, "shard", m.cfg.Shards[r.Shard])...)
+		m.cfg.Logger.Warn("sbr: the run of a shard has ended",
+			append(drive.Attributes(err), "type", m.cfg.Type, "shard", m.cfg.Shards[r.Shard])...)
 	}
 	return slot.RunEnded{Again: true, Rest: m.cfg.RestartAfter}
 }
@@ -238,8 +249,10 @@ func remembered(self sbr.ID, digest uint64) host.Known {
 func (m *Manager) coordinatorConfig() (singleton.Config, error) {
 	c := singleton.DefaultConfig()
 	c.Name, c.Role, c.Run = coordinatorName(m.cfg.Type), m.cfg.Role, m.coordinate
-	c.HandOverRetryInterval, c.NumberOfRetries, c.RemovalMargin = m.cfg.HandOverRetryInterval, m.cfg.NumberOfRetries, m.cfg.RemovalMargin
-	c.UseLease, c.LeaseDecode, c.Lease, c.LeaseRetryInterval = m.cfg.UseLease, m.cfg.LeaseDecode, m.cfg.Lease, m.cfg.LeaseRetryInterval
+	c.HandOverRetryInterval, c.NumberOfRetries, c.RemovalMargin = m.cfg.HandOverRetryInterval,
+		m.cfg.NumberOfRetries, m.cfg.RemovalMargin
+	c.UseLease, c.LeaseDecode, c.Lease, c.LeaseRetryInterval = m.cfg.UseLease, m.cfg.LeaseDecode, m.cfg.Lease,
+		m.cfg.LeaseRetryInterval
 	c.LeaseName = m.cluster.Config().System + "-shards-" + m.cfg.Type
 	c.Logger, c.Pause, c.CompactTokens = m.cfg.Logger, m.cfg.Pause, true
 	if m.cfg.Store == nil {
@@ -265,7 +278,8 @@ func (m *Manager) coordinate(ctx context.Context, r *singleton.Run) error {
 		return singleton.ErrDone
 	}
 	d.Inbox.Post(func() {
-		c := coordinator.New(coordinator.Config{Rules: d.Rules, Term: r.Token(), Allocator: m.alloc, Digest: m.digest,
+		c := coordinator.New(coordinator.Config{Rules: d.Rules, Term: r.Token(), Allocator: m.alloc,
+			Digest:        m.digest,
 			AuditInterval: coordinator.AuditInterval}, d.Now())
 		m.coord, d.Second, m.coordEnd = c, c, func(newer uint64) { resigned <- &singleton.Superseded{Token: newer} }
 		m.published = 0

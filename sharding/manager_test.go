@@ -94,8 +94,10 @@ type crew struct {
 }
 
 func newCrew(t testing.TB, c *clustertest.Cluster, shards int) *crew {
-	return &crew{Cluster: c, t: t, shards: shards, managers: make(map[string]*sharding.Manager), register: register{running: make(map[string]string),
-		tokens: make(map[string]uint64), starts: make(map[string]int), stopped: make(map[string]time.Time), states: make(map[string]string)}}
+	return &crew{Cluster: c, t: t, shards: shards, managers: make(map[string]*sharding.Manager),
+		register: register{running: make(map[string]string),
+			tokens: make(map[string]uint64), starts: make(map[string]int), stopped: make(map[string]time.Time),
+			states: make(map[string]string)}}
 }
 
 func (c *crew) start(name string) {
@@ -156,7 +158,8 @@ func (c *crew) stop() {
 // knows reports whether a member coordinates and knows that all shards run.
 func (c *crew) knows(name string) bool {
 	t := c.managers[name].Table()
-	return t.Recovered && !slices.ContainsFunc(t.Shards, func(r sharding.Row) bool { return r.State != sharding.Running })
+	return t.Recovered && !slices.ContainsFunc(t.Shards,
+		func(r sharding.Row) bool { return r.State != sharding.Running })
 }
 
 // dump says where everybody stands, when a test has failed.
@@ -184,18 +187,19 @@ func (c *crew) settles(within time.Duration) {
 func eachWay(t *testing.T, n, shards int, test func(t *testing.T, c *crew)) {
 	for _, way := range []string{"without leases", "with leases"} {
 		t.Run(way, func(t *testing.T) {
-			clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick}, func(t *testing.T, cl *clustertest.Cluster) {
-				c := newCrew(t, cl, shards)
-				if way == "with leases" {
-					c.leases = make(map[string]*leasetest.Memory)
-				}
-				c.startAll(n)
-				defer c.stop()
-				defer c.dump()
-				c.settles(time.Minute)
-				test(t, c)
-				require.Empty(t, c.register.broken)
-			})
+			clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick},
+				func(t *testing.T, cl *clustertest.Cluster) {
+					c := newCrew(t, cl, shards)
+					if way == "with leases" {
+						c.leases = make(map[string]*leasetest.Memory)
+					}
+					c.startAll(n)
+					defer c.stop()
+					defer c.dump()
+					c.settles(time.Minute)
+					test(t, c)
+					require.Empty(t, c.register.broken)
+				})
 		})
 	}
 }
@@ -276,47 +280,49 @@ func TestManager_AMemberWithoutTheRoleKeepsNobodyWaiting(t *testing.T) {
 			conf.Tags[downing.TagRole] = "worker"
 		}
 	}
-	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick, Serf: workers}, func(t *testing.T, cl *clustertest.Cluster) {
-		c := newCrew(t, cl, 4)
-		c.change = func(_ string, cfg *sharding.Config) { cfg.Role = "worker" }
-		c.startAll(3)
-		defer c.stop()
-		time.Sleep(time.Minute)
-		require.Equal(t, 4, c.register.all())
-		require.Zero(t, c.register.on()[clustertest.Name(1)])
-		for _, o := range c.managers[clustertest.Name(1)].Owners() {
-			require.NotEmpty(t, o.Name, o.Shard)
-		}
-	})
+	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick, Serf: workers},
+		func(t *testing.T, cl *clustertest.Cluster) {
+			c := newCrew(t, cl, 4)
+			c.change = func(_ string, cfg *sharding.Config) { cfg.Role = "worker" }
+			c.startAll(3)
+			defer c.stop()
+			time.Sleep(time.Minute)
+			require.Equal(t, 4, c.register.all())
+			require.Zero(t, c.register.on()[clustertest.Name(1)])
+			for _, o := range c.managers[clustertest.Name(1)].Owners() {
+				require.NotEmpty(t, o.Name, o.Shard)
+			}
+		})
 }
 
 // With one record for several leases no shard would run, and a crash would never be resolved: nothing starts.
 func TestStart_RefusesARecordThatServesAnotherUse(t *testing.T) {
-	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick}, func(t *testing.T, c *clustertest.Cluster) {
-		c.Form(1)
-		own, shards := leasetest.NewMemory(), leasetest.NewMemory()
-		for want, store := range map[string]func(name string) *leasetest.Memory{
-			"the resolver of payments": func(string) *leasetest.Memory { return c.Store },
-			"the shard 0 of orders of payments, and cannot be that of the shard 1 of orders of payments": func(string) *leasetest.Memory { return own },
-			"the shard 0 of orders of payments, and cannot be that of the singleton shards.orders of payments": func(name string) *leasetest.Memory {
-				if name == "payments-shard-orders-1" {
-					return shards
-				}
-				return own
-			},
-		} {
-			cfg := sharding.DefaultConfig()
-			cfg.Type, cfg.Shards, cfg.Logger = "orders", sharding.Numbered(64), clustertest.Logger("n1")
-			cfg.Run = func(context.Context, *sharding.Shard) error { return nil }
-			cfg.Store = func(name string) (lease.Store, error) { return store(name).View("n1"), nil }
-			m, err := sharding.New(c.Member("n1").Provider, cfg)
-			require.NoError(t, err)
-			err = m.Start(t.Context())
-			require.ErrorIs(t, err, lease.ErrInUse)
-			require.ErrorContains(t, err, want)
-			<-m.Done()
-		}
-	})
+	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick},
+		func(t *testing.T, c *clustertest.Cluster) {
+			c.Form(1)
+			own, shards := leasetest.NewMemory(), leasetest.NewMemory()
+			for want, store := range map[string]func(name string) *leasetest.Memory{
+				"the resolver of payments": func(string) *leasetest.Memory { return c.Store },
+				"the shard 0 of orders of payments, and cannot be that of the shard 1 of orders of payments": func(string) *leasetest.Memory { return own },
+				"the shard 0 of orders of payments, and cannot be that of the singleton shards.orders of payments": func(name string) *leasetest.Memory {
+					if name == "payments-shard-orders-1" {
+						return shards
+					}
+					return own
+				},
+			} {
+				cfg := sharding.DefaultConfig()
+				cfg.Type, cfg.Shards, cfg.Logger = "orders", sharding.Numbered(64), clustertest.Logger("n1")
+				cfg.Run = func(context.Context, *sharding.Shard) error { return nil }
+				cfg.Store = func(name string) (lease.Store, error) { return store(name).View("n1"), nil }
+				m, err := sharding.New(c.Member("n1").Provider, cfg)
+				require.NoError(t, err)
+				err = m.Start(t.Context())
+				require.ErrorIs(t, err, lease.ErrInUse)
+				require.ErrorContains(t, err, want)
+				<-m.Done()
+			}
+		})
 }
 
 // A provider that has just been started has not looked at its members yet: the manager waits for that.
@@ -335,7 +341,8 @@ func TestStart_RightAfterTheProvider(t *testing.T) {
 // A provider that is not started never looks.
 func TestStart_WithoutAProviderThatRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, err := sharding.New(provider(t), sharding.Config{Type: "orders", Shards: []string{"a"}, Run: func(context.Context, *sharding.Shard) error { return nil }})
+		m, err := sharding.New(provider(t), sharding.Config{Type: "orders", Shards: []string{"a"},
+			Run: func(context.Context, *sharding.Shard) error { return nil }})
 		require.NoError(t, err)
 		require.ErrorIs(t, m.Start(t.Context()), downing.ErrNotMember)
 	})
@@ -393,7 +400,8 @@ func TestRounds_TheResourcesSeeTokensInOrder(t *testing.T) {
 	}
 	for _, way := range []string{"without leases", "with leases"} {
 		t.Run(way, func(t *testing.T) {
-			clustertest.PlayRounds(t, 2, func(r *clustertest.Round) clustertest.Load { return load(r, way == "with leases") })
+			clustertest.PlayRounds(t, 2,
+				func(r *clustertest.Round) clustertest.Load { return load(r, way == "with leases") })
 		})
 	}
 }

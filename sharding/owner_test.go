@@ -19,7 +19,8 @@ import (
 
 // Other programs route by it, and shards have state: it never changes.
 func TestShardOf_NeverChanges(t *testing.T) {
-	for key, want := range map[string]string{ // XXH64, seed 0: ef46db3751d8e999, d24ec4f1a98c6e5b, 44bc2cf5ad770999
+	// XXH64, seed 0: ef46db3751d8e999, d24ec4f1a98c6e5b, 44bc2cf5ad770999
+	for key, want := range map[string]string{
 		"": "25", "a": "27", "abc": "25",
 	} {
 		require.Equal(t, want, sharding.ShardOf(key, 64), key)
@@ -30,30 +31,31 @@ func TestShardOf_NeverChanges(t *testing.T) {
 
 // A member without Run is given nothing, not even the coordinator's part, and knows where to send requests.
 func TestOwner_AMemberThatOnlyRoutes(t *testing.T) {
-	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick}, func(t *testing.T, cl *clustertest.Cluster) {
-		c := newCrew(t, cl, 8)
-		c.change = func(name string, cfg *sharding.Config) {
-			if name == "n1" {
-				cfg.Run = nil
+	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick},
+		func(t *testing.T, cl *clustertest.Cluster) {
+			c := newCrew(t, cl, 8)
+			c.change = func(name string, cfg *sharding.Config) {
+				if name == "n1" {
+					cfg.Run = nil
+				}
 			}
-		}
-		c.startAll(3)
-		defer c.stop()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-		defer cancel()
-		for _, shard := range sharding.Numbered(8) {
-			o, err := c.managers["n1"].Wait(ctx, shard)
-			require.NoError(t, err)
-			require.NotEqual(t, "n1", o.Name)
-			require.Equal(t, "http://"+o.Name, o.Endpoint)
-			require.NotZero(t, o.Token)
-		}
-		require.Zero(t, c.register.on()["n1"])
-		require.NoError(t, c.managers["n1"].Ready())
-		require.False(t, c.managers["n1"].Table().Recovered)
-		_, err := c.managers["n1"].Wait(ctx, "8")
-		require.ErrorIs(t, err, sharding.ErrNoShard)
-	})
+			c.startAll(3)
+			defer c.stop()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			for _, shard := range sharding.Numbered(8) {
+				o, err := c.managers["n1"].Wait(ctx, shard)
+				require.NoError(t, err)
+				require.NotEqual(t, "n1", o.Name)
+				require.Equal(t, "http://"+o.Name, o.Endpoint)
+				require.NotZero(t, o.Token)
+			}
+			require.Zero(t, c.register.on()["n1"])
+			require.NoError(t, c.managers["n1"].Ready())
+			require.False(t, c.managers["n1"].Table().Recovered)
+			_, err := c.managers["n1"].Wait(ctx, "8")
+			require.ErrorIs(t, err, sharding.ErrNoShard)
+		})
 }
 
 // An owner has begun to run the shard, under the token that Owner has; a member that joins late sees the
@@ -89,7 +91,8 @@ func TestOwner_ChangesWhenTheRunStarts(t *testing.T) {
 			for _, o := range c.managers[name].Owners() {
 				runs := c.register.running[o.Shard]
 				require.Equal(t, sharding.Owner{
-					Shard: o.Shard, ID: o.ID, Name: runs, Endpoint: "http://" + runs, Token: c.register.tokens[o.Shard], State: sharding.Running,
+					Shard: o.Shard, ID: o.ID, Name: runs, Endpoint: "http://" + runs, Token: c.register.tokens[o.Shard],
+					State: sharding.Running,
 				}, o, name)
 				require.True(t, strings.HasPrefix(string(o.ID), o.Name))
 			}
@@ -109,26 +112,27 @@ func TestTarget_PinsAShardToARole(t *testing.T) {
 			conf.Tags[downing.TagRole] = "large,east"
 		}
 	}
-	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick, Serf: large}, func(t *testing.T, cl *clustertest.Cluster) {
-		c := newCrew(t, cl, 6)
-		c.change = func(_ string, cfg *sharding.Config) {
-			cfg.Target = func(_ []string, members []allocation.Member, _ map[string]sbr.ID) map[string]sbr.ID {
-				for _, m := range members {
-					if slices.Contains(m.Roles, "large") {
-						return map[string]sbr.ID{"0": m.ID}
+	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick, Serf: large},
+		func(t *testing.T, cl *clustertest.Cluster) {
+			c := newCrew(t, cl, 6)
+			c.change = func(_ string, cfg *sharding.Config) {
+				cfg.Target = func(_ []string, members []allocation.Member, _ map[string]sbr.ID) map[string]sbr.ID {
+					for _, m := range members {
+						if slices.Contains(m.Roles, "large") {
+							return map[string]sbr.ID{"0": m.ID}
+						}
 					}
+					return nil
 				}
-				return nil
 			}
-		}
-		c.startAll(4)
-		defer c.stop()
-		c.settles(time.Minute)
-		time.Sleep(time.Minute)
-		require.Equal(t, "n2", c.register.running["0"])
-		require.NoError(t, c.managers["n2"].Stop(t.Context()))
-		c.settles(10 * time.Second)
-		time.Sleep(time.Minute)
-		require.Equal(t, "n3", c.register.running["0"])
-	})
+			c.startAll(4)
+			defer c.stop()
+			c.settles(time.Minute)
+			time.Sleep(time.Minute)
+			require.Equal(t, "n2", c.register.running["0"])
+			require.NoError(t, c.managers["n2"].Stop(t.Context()))
+			c.settles(10 * time.Second)
+			time.Sleep(time.Minute)
+			require.Equal(t, "n3", c.register.running["0"])
+		})
 }

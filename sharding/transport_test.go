@@ -25,7 +25,8 @@ func (m *members) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp := &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(r.URL.Host + " " + string(body)))}
+	resp := &http.Response{StatusCode: http.StatusOK,
+		Body: io.NopCloser(strings.NewReader(r.URL.Host + " " + string(body)))}
 	m.register.mu.Lock()
 	runs := m.running[r.URL.Path[1:]] == r.URL.Host
 	m.register.mu.Unlock()
@@ -42,7 +43,8 @@ func byPath(r *http.Request) string { return r.URL.Path[1:] }
 
 // put sends a request to a shard.
 func put(t *testing.T, tr *sharding.Transport, shard, body string) (string, error) {
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://orders/"+shard, strings.NewReader(body))
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, "http://orders/"+shard,
+		strings.NewReader(body))
 	require.NoError(t, err)
 	resp, err := tr.RoundTrip(r)
 	if err != nil {

@@ -67,7 +67,8 @@ func (b *Scenario) Config(yaml string) *Scenario {
 			return fmt.Errorf("Config: %s", strings.ReplaceAll(err.Error(), "\n", "\nConfig: "))
 		}
 		if f.DowningProvider != config.ProviderResolver {
-			return fmt.Errorf("Config: downing-provider: is %.40q: the simulator plays %s only", f.DowningProvider, config.ProviderResolver)
+			return fmt.Errorf("Config: downing-provider: is %.40q: the simulator plays %s only", f.DowningProvider,
+				config.ProviderResolver)
 		}
 		s.Cluster.System, s.Cluster.SplitBrainResolver, s.Cluster.Lease = f.System, f.SplitBrainResolver, f.Lease
 		if profile != "" {
@@ -101,7 +102,8 @@ func (b *Scenario) Build(seed uint64) (*scenario.Scenario, error) {
 	var end time.Duration
 	for i, a := range b.acts {
 		// A stream for each, so that a new one leaves the others as they are.
-		p := &Plan{rng: rand.New(rand.NewPCG(seed, uint64(i))), now: a.at, members: members, taken: taken, problems: &found}
+		p := &Plan{rng: rand.New(rand.NewPCG(seed, uint64(i))), now: a.at, members: members, taken: taken,
+			problems: &found}
 		p.Play(Together(a.what...))
 		s.Steps = append(s.Steps, p.steps...)
 		end = max(end, p.now)
@@ -112,7 +114,8 @@ func (b *Scenario) Build(seed uint64) (*scenario.Scenario, error) {
 	}
 	found.all(s.Validate(), func(line string) string { return located(line, s.Steps) })
 	if len(found.lines) > 0 {
-		return nil, fmt.Errorf("scenario %q: %s", s.Name, strings.Join(found.lines, "\n"+fmt.Sprintf("scenario %q: ", s.Name)))
+		return nil, fmt.Errorf("scenario %q: %s", s.Name,
+			strings.Join(found.lines, "\n"+fmt.Sprintf("scenario %q: ", s.Name)))
 	}
 	return &s, nil
 }

@@ -33,7 +33,8 @@ cluster:
 		Set("cluster: {split-brain-resolver: {min-members: 2}}\nsteps: [{at: 7s, heal: true}]").
 		At(5*sec, simulator.Crash("db2"), simulator.StoreDown(sec, "a")).
 		Set("run-for: 180s\nexpect: {survivors: [], lease-holder: none}")
-	require.Equal(t, strings.TrimLeft(strings.Replace(part, "  settings: ", "  split-brain-resolver: {min-members: 2}\n  settings: ", 1)+`steps:
+	require.Equal(t, strings.TrimLeft(strings.Replace(part, "  settings: ",
+		"  split-brain-resolver: {min-members: 2}\n  settings: ", 1)+`steps:
   - {at: 5s, crash: db2}
   - {at: 5s, lease-store: down, nodes: [a], for: 1s}
   - {at: 7s, heal: true}
@@ -45,7 +46,8 @@ expect:
 `, "\n"), format(t, s))
 	require.Equal(t, "name: x\ncluster: {nodes: 5}\nrun-for: 300s\n", format(t, simulator.New("x")))
 	require.Equal(t, "name: x\ncluster: {nodes: 2, detection: serf-wan}\nsteps:\n  - {at: 10s, pause: n1, for: 40s}\nrun-for: 350s\n",
-		format(t, simulator.New("x").Set("cluster: {nodes: 2, detection: serf-wan}").At(10*sec, simulator.Pause("n1", 40*sec))), "the run ends well after the last step")
+		format(t, simulator.New("x").Set("cluster: {nodes: 2, detection: serf-wan}").At(10*sec,
+			simulator.Pause("n1", 40*sec))), "the run ends well after the last step")
 }
 
 // The file that production runs with can be played as it is.
@@ -74,10 +76,13 @@ run-for: 300s
 
 func TestBuild_NamesEveryMistakeAtOnce(t *testing.T) {
 	_, err := simulator.New("wrong").
-		Config("split-brain-resolver: {stable-aftr: 1s}").Config("system: x\ndowning-provider: none").Config("system: x\nserf: {profile: lam}").
-		Set("cluster: {nods: 3, lease: {heartbeat-timeout: 5}}").Set("expect: {survivors: [n7]}\nrun-for: 60s\nsteps: [{crash: n1}]").
+		Config("split-brain-resolver: {stable-aftr: 1s}").Config("system: x\ndowning-provider: none").Config(
+		"system: x\nserf: {profile: lam}").
+		Set("cluster: {nods: 3, lease: {heartbeat-timeout: 5}}").Set(
+		"expect: {survivors: [n7]}\nrun-for: 60s\nsteps: [{crash: n1}]").
 		At(-sec, simulator.Crash("n1")).
-		At(sec, simulator.Crash("n11"), simulator.After(-sec, simulator.Heal()), simulator.Pause("n1", 0), simulator.StoreDown(-sec)).
+		At(sec, simulator.Crash("n11"), simulator.After(-sec, simulator.Heal()), simulator.Pause("n1", 0),
+			simulator.StoreDown(-sec)).
 		Build(1)
 	require.Error(t, err)
 	lines := strings.Split(err.Error(), "\n")

@@ -60,12 +60,14 @@ expect: {survivors: [a1, a2, b1, b2]}`).
 
 // Nemeses are put together from smaller ones. Each seed plans another run, and the same one each time.
 func ExampleNemesis() {
-	splits := simulator.Repeat(2, time.Minute, simulator.Flap(2, 20*time.Second, 10*time.Second, simulator.Groups(2)))
+	splits := simulator.Repeat(2, time.Minute,
+		simulator.Flap(2, 20*time.Second, 10*time.Second, simulator.Groups(2)))
 	trouble := simulator.Shuffle(
 		simulator.OnRandom(1, func(name string) simulator.Nemesis { return simulator.Pause(name, 30*time.Second) }),
 		simulator.StoreFaults(20*time.Second),
 	)
-	s, err := simulator.New("trouble").At(10*time.Second, splits, simulator.Within(time.Minute, trouble)).Build(7)
+	s, err := simulator.New("trouble").At(10*time.Second, splits,
+		simulator.Within(time.Minute, trouble)).Build(7)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -99,7 +101,8 @@ func ExamplePlan() {
 			}
 		}
 	}
-	s, err := simulator.New("last one standing").Set("cluster: {nodes: 4}").At(10*time.Second, crashAllButOne).Build(1)
+	s, err := simulator.New("last one standing").Set("cluster: {nodes: 4}").At(10*time.Second,
+		crashAllButOne).Build(1)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -108,7 +108,9 @@ func (p *Plan) shuffled() []string { return p.named(p.rng.Perm(len(p.members))) 
 
 // inOrder sorts names as the members are.
 func (p *Plan) inOrder(names []string) []string {
-	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(slices.Index(p.members, a), slices.Index(p.members, b)) })
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Compare(slices.Index(p.members, a), slices.Index(p.members, b))
+	})
 	return names
 }
 

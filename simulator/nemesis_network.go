@@ -144,7 +144,9 @@ func (p *Plan) partition(groups [][]string) {
 			sorted = append(sorted, p.inOrder(slices.Clone(g)))
 		}
 	}
-	slices.SortFunc(sorted, func(a, b []string) int { return slices.Index(p.members, a[0]) - slices.Index(p.members, b[0]) })
+	slices.SortFunc(sorted, func(a, b []string) int {
+		return slices.Index(p.members, a[0]) - slices.Index(p.members, b[0])
+	})
 	if len(sorted) > 0 {
 		p.Play(Partition(sorted...))
 	}

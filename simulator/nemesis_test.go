@@ -34,10 +34,14 @@ func TestNemesis_Steps(t *testing.T) {
 		want string
 	}{
 		{"one step each, that is over at once", simulator.Sequence(
-			simulator.Partition(simulator.Side("n1", "n2"), simulator.Side("n3")), simulator.Cut("n1", "n2"), simulator.OneWay("n2", "n1"),
-			simulator.Mend("n1", "n2"), simulator.Heal(), simulator.Crash("n3"), simulator.Restart("n3"), simulator.RestartAs("n3", "n9"),
-			simulator.RestartWithoutState("n3"), simulator.ForceLeave("n3"), simulator.ForceLeaveOn("n1", "n3"), simulator.Down("n2", "n1"),
-			simulator.Leave("n3"), simulator.Join("n6"), simulator.Skew("n1", -5*time.Minute), simulator.ClockRate("n1", 1.001),
+			simulator.Partition(simulator.Side("n1", "n2"), simulator.Side("n3")), simulator.Cut("n1", "n2"),
+			simulator.OneWay("n2", "n1"),
+			simulator.Mend("n1", "n2"), simulator.Heal(), simulator.Crash("n3"), simulator.Restart("n3"),
+			simulator.RestartAs("n3", "n9"),
+			simulator.RestartWithoutState("n3"), simulator.ForceLeave("n3"), simulator.ForceLeaveOn("n1", "n3"),
+			simulator.Down("n2", "n1"),
+			simulator.Leave("n3"), simulator.Join("n6"), simulator.Skew("n1", -5*time.Minute),
+			simulator.ClockRate("n1", 1.001),
 			simulator.ForgetLease(), simulator.RestoreLease(5*sec), simulator.StoreDown(0)), `
 {at: 10s, partition: [[n1, n2], [n3]]}
 {at: 10s, cut: [n1, n2]}
@@ -60,8 +64,10 @@ func TestNemesis_Steps(t *testing.T) {
 {at: 10s, lease-store: down}
 `},
 		{"one step each, that lasts", simulator.Sequence(
-			simulator.StoreDown(5*sec, "n4", "n5"), simulator.LoseRequests(5*sec, "n4"), simulator.LoseResponses(5*sec, "n4"),
-			simulator.StoreConflicts(5*sec, "n4"), simulator.StoreSlow(800*time.Millisecond, 5*sec, "n4"), simulator.NoRights(5*sec, "n4"),
+			simulator.StoreDown(5*sec, "n4", "n5"), simulator.LoseRequests(5*sec, "n4"),
+			simulator.LoseResponses(5*sec, "n4"),
+			simulator.StoreConflicts(5*sec, "n4"), simulator.StoreSlow(800*time.Millisecond, 5*sec, "n4"),
+			simulator.NoRights(5*sec, "n4"),
 			pause("n3", 30*sec), simulator.Heal()), `
 {at: 10s, lease-store: down, nodes: [n4, n5], for: 5s}
 {at: 15s, lease-store: lose-requests, nodes: [n4], for: 5s}
@@ -341,6 +347,7 @@ func TestBuild_NemesesDoNotDisturbEachOther(t *testing.T) {
 		return s.Steps[slices.IndexFunc(s.Steps, func(st scenario.Step) bool { return st.At.From == 10*sec })]
 	}
 	for seed := range uint64(20) {
-		require.Equal(t, groups(seed, simulator.Heal(), nil), groups(seed, simulator.OnRandom(3, simulator.Crash), simulator.Halves()))
+		require.Equal(t, groups(seed, simulator.Heal(), nil),
+			groups(seed, simulator.OnRandom(3, simulator.Crash), simulator.Halves()))
 	}
 }

@@ -39,7 +39,8 @@ func Random(seed uint64) *scenario.Scenario {
 	diceOf(seed, deedStream).deeds(b, decision)
 	s, err := b.Build(seed)
 	if err != nil {
-		panic(fmt.Sprintf("simulator: seed %d gives a scenario that does not validate: %v", seed, err)) // a mistake of this file
+		// a mistake of this file
+		panic(fmt.Sprintf("simulator: seed %d gives a scenario that does not validate: %v", seed, err))
 	}
 	s.RunFor = decided(s)
 	return s
@@ -116,7 +117,8 @@ func (r *dice) settings(c *scenario.Cluster) {
 		r.share(0.4) // of loss, which is not played any more: what a seed draws afterwards stays what it was
 	}
 	latency, jitter := r.IntN(20), r.IntN(100)*4/5 // serf-local probes for 200 ms
-	c.Network = scenario.Network{Latency: time.Duration(latency) * time.Millisecond, Jitter: time.Duration(jitter) * time.Millisecond}
+	c.Network = scenario.Network{Latency: time.Duration(latency) * time.Millisecond,
+		Jitter: time.Duration(jitter) * time.Millisecond}
 }
 
 // places gives members zones and roles.
@@ -150,7 +152,8 @@ func (r *dice) detection(c *scenario.Cluster) time.Duration {
 		return 10 * time.Second
 	}
 	after, spread := r.span(500*time.Millisecond, 5*time.Second), r.span(0, 4*time.Second)
-	c.Detection = scenario.Detection{Times: scenario.DetectionTimes{After: after, Spread: spread, Heal: r.span(100*time.Millisecond, 2*time.Second)}}
+	c.Detection = scenario.Detection{Times: scenario.DetectionTimes{After: after, Spread: spread,
+		Heal: r.span(100*time.Millisecond, 2*time.Second)}}
 	return after + spread/2
 }
 
@@ -222,7 +225,8 @@ func (r *dice) story(decision time.Duration) Nemesis {
 		around := make([]Nemesis, 0, 4)
 		around = append(around, r.cut(decision))
 		for range r.IntN(4) {
-			around = append(around, After(max(decision-r.span(0, 8*time.Second), 0), Within(12*time.Second, r.trouble(decision))))
+			around = append(around, After(max(decision-r.span(0, 8*time.Second), 0),
+				Within(12*time.Second, r.trouble(decision))))
 		}
 		all = append(all, Together(around...), Wait(r.span(0, 40*time.Second)))
 		if r.coin(0.3) {
@@ -254,7 +258,8 @@ func (r *dice) cut(decision time.Duration) Nemesis {
 	case n < 9:
 		return Flap(1+r.IntN(4), decision, decision/2, PartitionRandomly())
 	default:
-		return Sequence(PartitionRandomly(), Within(2*decision, PartitionRandomly())) // again, before or after the decision
+		// again, before or after the decision
+		return Sequence(PartitionRandomly(), Within(2*decision, PartitionRandomly()))
 	}
 }
 
@@ -266,7 +271,9 @@ func (r *dice) trouble(decision time.Duration) Nemesis {
 	case n < 4:
 		return StoreFaults(time.Minute)
 	case n < 5:
-		return Choice(StoreDown(length), StoreDown(0), OnGroup(0, func(names ...string) Nemesis { return StoreDown(0, names...) }))
+		return Choice(StoreDown(length), StoreDown(0), OnGroup(0, func(names ...string) Nemesis {
+			return StoreDown(0, names...)
+		}))
 	case n < 6:
 		return one(Crash)
 	case n < 7:
@@ -280,7 +287,8 @@ func (r *dice) trouble(decision time.Duration) Nemesis {
 	case n < 11:
 		return one(Restart)
 	default:
-		return Choice(RollingUpdate(decision/4, decision/8), one(func(name string) Nemesis { return ClockRate(name, 1+r.share(0.04)-0.02) }), Heal())
+		return Choice(RollingUpdate(decision/4, decision/8),
+			one(func(name string) Nemesis { return ClockRate(name, 1+r.share(0.04)-0.02) }), Heal())
 	}
 }
 
@@ -296,7 +304,8 @@ func decided(s *scenario.Scenario) time.Duration {
 	times := s.Cluster.Lease.Settings(rules.LeaseMajority.LeaseImplementation)
 	members := len(s.Members())
 	race := stableAfter(s) + 3*times.OperationTimeout // three operations fit into the decision deadline
-	end := s.Over() + 3*time.Minute + time.Duration(members+3)*race + 2*times.HeartbeatTimeout + 2*rules.LeaseMajority.SuspendTimeout
+	end := s.Over() + 3*time.Minute + time.Duration(members+3)*race + 2*times.HeartbeatTimeout +
+		2*rules.LeaseMajority.SuspendTimeout
 	return end.Round(time.Second)
 }
 
@@ -327,7 +336,9 @@ func (r *dice) deed(at, decision time.Duration) Nemesis {
 		})
 	case n < 6: // by cron, on every host
 		times := 2 + r.IntN(6)
-		return Repeat(times, r.span(time.Second, 10*time.Second), func(p *Plan) { p.Play(ForceLeave(p.Members()...)) })
+		return Repeat(times, r.span(time.Second, 10*time.Second), func(p *Plan) {
+			p.Play(ForceLeave(p.Members()...))
+		})
 	case n < 7:
 		return one(RestartWithoutState)
 	case n < 8:

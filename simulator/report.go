@@ -61,7 +61,8 @@ func report(t TB, f *failures, o options) string {
 	}
 	result := scenario.Judge(again, seed)
 	path, err := keep(t, seed, result.Failures, text)
-	fmt.Fprintf(&b, "the smallest scenario found that fails in this way (%s instead of %s):\n", Size(again), Size(f.scenario))
+	fmt.Fprintf(&b, "the smallest scenario found that fails in this way (%s instead of %s):\n", Size(again),
+		Size(f.scenario))
 	indent(&b, string(text))
 	b.WriteString("it fails with seed " + fmt.Sprint(seed) + ":\n")
 	failing(&b, result.Failures)
@@ -136,7 +137,8 @@ func keep(t TB, seed uint64, failures []string, text []byte) (path string, err e
 	data := append([]byte(why+"\n"), text...)
 	name := fmt.Sprintf("sbr-%s-seed-%d", fileName(t.Name()), seed)
 	a, ok := t.(interface{ ArtifactDir() string })
-	if f := flag.Lookup("test.artifacts"); ok && f != nil && f.Value.String() == "true" { // otherwise the folder ends with the test
+	// otherwise the folder ends with the test
+	if f := flag.Lookup("test.artifacts"); ok && f != nil && f.Value.String() == "true" {
 		path = filepath.Join(a.ArtifactDir(), name+".yaml")
 		return path, os.WriteFile(path, data, 0o600)
 	}

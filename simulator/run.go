@@ -217,7 +217,8 @@ func replay(test, pkg string, seed uint64) string {
 	for i, part := range parts {
 		parts[i] = "^" + regexp.QuoteMeta(part) + "$"
 	}
-	return strings.TrimSuffix(fmt.Sprintf("%s=%d go test -run %s %s", seedsVariable, seed, scenario.ShellWord(strings.Join(parts, "/")), pkg), " ")
+	return strings.TrimSuffix(fmt.Sprintf("%s=%d go test -run %s %s", seedsVariable,
+		seed, scenario.ShellWord(strings.Join(parts, "/")), pkg), " ")
 }
 
 // testPackage is the import path of the test that is running, by the function that testing has called; empty

@@ -51,13 +51,15 @@ func playSeeds(t *testing.T, env string, s simulator.Source, opts ...simulator.O
 
 // threeTwo resolves itself with every seed.
 func threeTwo() *simulator.Scenario {
-	return simulator.New("three against two").Set("cluster: {split-brain-resolver: {lease-majority: {acquire-lease-delay-for-minority: 6s}}}").
+	return simulator.New("three against two").Set(
+		"cluster: {split-brain-resolver: {lease-majority: {acquire-lease-delay-for-minority: 6s}}}").
 		At(10*sec, simulator.Partition(simulator.Side("n1", "n2", "n3"), simulator.Side("n4", "n5")))
 }
 
 // unready breaks S1: no member is ready to decide for an hour. Only some steps have to do with it.
 func unready() *simulator.Scenario {
-	return simulator.New("unready").Set("cluster: {nodes: 7, split-brain-resolver: {settle-after: 1h, stable-after: 7300ms}}").
+	return simulator.New("unready").Set(
+		"cluster: {nodes: 7, split-brain-resolver: {settle-after: 1h, stable-after: 7300ms}}").
 		At(5*sec, simulator.ScrambleClocks(time.Hour, 0.1)).
 		At(10*sec, simulator.Groups(3)).
 		At(30*sec, simulator.Repeat(3, 20*sec, simulator.StoreFaults(10*sec)))
@@ -106,7 +108,8 @@ func TestRun_RefusesSeedsThatAreNone(t *testing.T) {
 }
 
 func TestRun_SaysWhatIsWrongBeforeItPlays(t *testing.T) {
-	r := play(t, simulator.New("x").Set("cluster: {split-brain-resolver: {active-strategy: keep}}").At(sec, simulator.Crash("n9")))
+	r := play(t, simulator.New("x").Set("cluster: {split-brain-resolver: {active-strategy: keep}}").At(sec,
+		simulator.Crash("n9")))
 	require.True(t, strings.HasPrefix(r.failed, "simulator: with seed 1: "), r.failed)
 	require.Contains(t, r.failed, `active-strategy: "keep" is unknown`)
 	require.Contains(t, r.failed, `no member is called "n9"`)
@@ -120,7 +123,8 @@ func TestRun_SaysWhatIsWrongBeforeItPlays(t *testing.T) {
 func TestRun_NamesTheLowestSeedThatCannotBeBuilt(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	for range 20 {
-		require.Contains(t, play(t, broken{make(chan struct{})}, simulator.Seeds(3, 900)).failed, "with seed 77: no scenario")
+		require.Contains(t, play(t, broken{make(chan struct{})}, simulator.Seeds(3, 900)).failed,
+			"with seed 77: no scenario")
 	}
 }
 
@@ -150,7 +154,8 @@ func TestRun_PlaysFiles(t *testing.T) {
 func TestRun_SaysAllAboutAFailure(t *testing.T) {
 	r := play(t, unready(), simulator.Seeds(4, 9))
 	for _, want := range []string{
-		`simulator: scenario "unready" fails with seed 4, and with 6 of 6 in all: 4 5 6 7 8 9` + "\n    S1 broken at ",
+		`simulator: scenario "unready" fails with seed 4, and with 6 of 6 in all: 4 5 6 7 8 9` +
+			"\n    S1 broken at ",
 		"\n      (S1: two sides of one partition never both stay up)\n",
 		"the smallest scenario found that fails in this way (1 step, 2 members instead of 11 steps, 7 members):\n    name: unready\n    cluster: {nodes: [{name: n",
 		", split-brain-resolver: {settle-after: 1h}}\n    steps:\n      - {at: 10s, partition: [[n",
@@ -180,7 +185,8 @@ func TestRun_ReportsTheLowestSeed(t *testing.T) {
 
 // The search for a smaller scenario is bounded: with a single try the scenario stays as it is.
 func TestRun_ShrinkTriesBoundTheSearch(t *testing.T) {
-	require.Contains(t, play(t, unready(), simulator.Seeds(4, 9), simulator.ShrinkTries(1)).failed, "(11 steps, 7 members instead of 11 steps, 7 members)")
+	require.Contains(t, play(t, unready(), simulator.Seeds(4, 9), simulator.ShrinkTries(1)).failed,
+		"(11 steps, 7 members instead of 11 steps, 7 members)")
 }
 
 // The small scenario fails with the seed that failed, where others pass.
@@ -204,7 +210,8 @@ expect: {survivors: [n1, n2, n3]}`).
 func TestRun_ReplayQuotesTheName(t *testing.T) {
 	t.Run("it's a (sub) test", func(t *testing.T) {
 		failed := play(t, unready(), simulator.Seeds(1, 1)).failed
-		require.Contains(t, failed, `SBR_SEEDS=1 go test -run '^TestRun_ReplayQuotesTheName$/^it'\''s_a_\(sub\)_test$' github.com/`)
+		require.Contains(t, failed,
+			`SBR_SEEDS=1 go test -run '^TestRun_ReplayQuotesTheName$/^it'\''s_a_\(sub\)_test$' github.com/`)
 		require.Regexp(t, `sbr simulate '.*\(sub\).*/sbr-TestRun_ReplayQuotesTheName_it_s_a__sub__test-seed-1-\d+\.yaml' --seeds 1`, failed)
 	})
 }
@@ -291,7 +298,8 @@ func TestRun_TheCommandsReplay(t *testing.T) {
 // With -artifacts the scenario is one of the test's.
 func TestRun_KeepsTheScenarioAmongTheArtifacts(t *testing.T) {
 	dir := t.TempDir()
-	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestRun_Child$", "-test.artifacts", "-test.outputdir", dir)
+	c := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^TestRun_Child$", "-test.artifacts",
+		"-test.outputdir", dir)
 	c.Env = append(os.Environ(), "SBR_TEST_FAIL=1", "SBR_SEEDS=3")
 	out, err := c.CombinedOutput()
 	require.Error(t, err)

@@ -43,10 +43,12 @@ func TestRandom_SlotsKeepTheirPromises(t *testing.T) {
 		singletons.Add(&a)
 		shards.Add(&b)
 		for i, x := range p.r.Singletons {
-			require.False(t, bool(p.s.Cluster.Singletons[i].UseLease) && x.Overlaps > 0, "%s: an overlap with a lease was excused", p.s.Name)
+			require.False(t, bool(p.s.Cluster.Singletons[i].UseLease) && x.Overlaps > 0,
+				"%s: an overlap with a lease was excused", p.s.Name)
 		}
 		for i, x := range p.r.Shards {
-			require.False(t, bool(p.s.Cluster.Shards[i].UseLease) && x.Overlaps > 0, "%s: an overlap with a lease was excused", p.s.Name)
+			require.False(t, bool(p.s.Cluster.Shards[i].UseLease) && x.Overlaps > 0,
+				"%s: an overlap with a lease was excused", p.s.Name)
 		}
 		if len(p.r.Failures) > 0 {
 			broken++
@@ -59,7 +61,8 @@ func TestRandom_SlotsKeepTheirPromises(t *testing.T) {
 		t.Logf("seeds %d-%d, %s: %s; writes of an older run after a newer one %d, starts under a token that was no larger %d", from, to, what,
 			all, all.Interleaved, all.Unordered)
 	}
-	t.Logf("coordinators %d, resigned %d; in %d runs something is broken", shards.Coordinators, shards.Resigned, broken)
+	t.Logf("coordinators %d, resigned %d; in %d runs something is broken", shards.Coordinators,
+		shards.Resigned, broken)
 	if seeds := int(to - from); seeds > 1000 { // otherwise nothing of this need happen
 		require.Greater(t, singletons.HandedOver, seeds/40)
 		require.Greater(t, singletons.Rejected, seeds/200)

@@ -120,17 +120,20 @@ func (c *Config) settings() *drive.Settings {
 func (c Config) Validate() error {
 	var errs []error
 	if err := wire.CheckTopic(managerTopic(c.Name)); c.Name == "" || err != nil {
-		errs = append(errs, fmt.Errorf("singleton: the name %q is not 1 to 50 of a-z, 0-9, '.', '_' and '-'", c.Name))
+		errs = append(errs, fmt.Errorf("singleton: the name %q is not 1 to 50 of a-z, 0-9, '.', '_' and '-'",
+			c.Name))
 	}
 	if c.Run == nil {
 		errs = append(errs, errors.New("singleton: Run is required"))
 	}
 	if len(c.Endpoint) > MaxEndpoint {
-		errs = append(errs, fmt.Errorf("singleton: the endpoint has %d bytes: at most %d are told", len(c.Endpoint), MaxEndpoint))
+		errs = append(errs, fmt.Errorf("singleton: the endpoint has %d bytes: at most %d are told", len(c.Endpoint),
+			MaxEndpoint))
 	}
 	p := downing.DefaultConfig()
 	c = c.withDefaults(p)
-	errs = append(errs, c.settings().Validate(p), drive.NotNegative("singleton", "restart-at-most", c.RestartAtMost),
+	errs = append(errs, c.settings().Validate(p),
+		drive.NotNegative("singleton", "restart-at-most", c.RestartAtMost),
 		drive.NotNegative("singleton", "stop-timeout", c.StopTimeout))
 	return errors.Join(errs...)
 }

@@ -32,7 +32,9 @@ func Leaders(ctx context.Context, c Roster) <-chan LeaderChanged {
 
 // RoleLeaders is Leaders among the members with a role.
 func RoleLeaders(ctx context.Context, c Roster, role string) <-chan RoleLeaderChanged {
-	return follow(ctx, c, func(p downing.Peers) RoleLeaderChanged { return RoleLeaderChanged{role, leader(p, role)} })
+	return follow(ctx, c, func(p downing.Peers) RoleLeaderChanged {
+		return RoleLeaderChanged{role, leader(p, role)}
+	})
 }
 
 func follow[T comparable](ctx context.Context, c Roster, leads func(downing.Peers) T) <-chan T {

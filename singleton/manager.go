@@ -59,7 +59,8 @@ func New(c Cluster, cfg Config) (*Manager, error) {
 	m := &Manager{cfg: cfg, cluster: c}
 	m.tell(Status{Name: cfg.Name, Phase: slot.Idle.String()})
 	m.backoff = backoff.NewExponentialBackOff()
-	m.backoff.InitialInterval, m.backoff.MaxInterval, m.backoff.RandomizationFactor = cfg.RestartAfter, cfg.RestartAtMost, 0
+	m.backoff.InitialInterval, m.backoff.MaxInterval, m.backoff.RandomizationFactor = cfg.RestartAfter,
+		cfg.RestartAtMost, 0
 	m.driver = drive.New(drive.Options[handover.Message]{
 		Cluster: c, Topic: managerTopic(cfg.Name), Name: "singleton " + cfg.Name, What: "the run of a singleton",
 		Kind: "singleton", Instance: cfg.Name,
@@ -69,9 +70,13 @@ func New(c Cluster, cfg Config) (*Manager, error) {
 			m.driver.Question(m.machine, from, msg, answer)
 		},
 		Explained: m.explained, Settled: m.publish, Closed: m.closed,
-		Slots: 1, Function: m.function, Happened: m.happened, Ended: m.ended, Rest: cfg.RestartAfter, StopTimeout: cfg.StopTimeout,
-		Lease: drive.LeaseOptions{Key: cfg.UseLease, Decode: cfg.LeaseDecode, Store: cfg.openStore(), Settings: cfg.Lease, Log: cfg.Logger,
-			Name: func(int) string { return cfg.LeaseName }, Use: func(int) string { return fmt.Sprintf("the singleton %s of %s", cfg.Name, p.System) }},
+		Slots: 1, Function: m.function, Happened: m.happened, Ended: m.ended, Rest: cfg.RestartAfter,
+		StopTimeout: cfg.StopTimeout,
+		Lease: drive.LeaseOptions{Key: cfg.UseLease, Decode: cfg.LeaseDecode, Store: cfg.openStore(),
+			Settings: cfg.Lease, Log: cfg.Logger,
+			Name: func(int) string { return cfg.LeaseName }, Use: func(int) string {
+				return fmt.Sprintf("the singleton %s of %s", cfg.Name, p.System)
+			}},
 	})
 	return m, nil
 }
@@ -177,7 +182,8 @@ func (m *Manager) ended(r *drive.Run, err error, took time.Duration) slot.RunEnd
 		e.Newer = s.Token
 	}
 	if err != nil {
-		m.cfg.Logger.Warn("sbr: the run of a singleton has ended", append(drive.Attributes(err), "singleton", m.cfg.Name, "run", r.Number)...)
+		m.cfg.Logger.Warn("sbr: the run of a singleton has ended",
+			append(drive.Attributes(err), "singleton", m.cfg.Name, "run", r.Number)...)
 	}
 	return e
 }

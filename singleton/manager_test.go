@@ -47,7 +47,8 @@ func (d *diary) write(e entry) {
 	switch e.what {
 	case "starts":
 		for other, token := range d.running {
-			d.overlap = append(d.overlap, fmt.Sprintf("%s starts with token %d while %s runs with %d", e.name, e.token, other, token))
+			d.overlap = append(d.overlap, fmt.Sprintf("%s starts with token %d while %s runs with %d", e.name, e.token,
+				other, token))
 		}
 		d.running[e.name] = e.token
 	case "ends":
@@ -173,17 +174,18 @@ func (c *crew) stop() {
 func eachWay(t *testing.T, n int, test func(t *testing.T, c *crew)) {
 	for _, way := range []string{"without a lease", "with a lease"} {
 		t.Run(way, func(t *testing.T) {
-			clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick}, func(t *testing.T, cl *clustertest.Cluster) {
-				store := leasetest.NewMemory()
-				c := newCrew(t, cl, func(name string, cfg *singleton.Config) {
-					if way == "with a lease" {
-						cfg.Store = store.View(name)
-					}
+			clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick},
+				func(t *testing.T, cl *clustertest.Cluster) {
+					store := leasetest.NewMemory()
+					c := newCrew(t, cl, func(name string, cfg *singleton.Config) {
+						if way == "with a lease" {
+							cfg.Store = store.View(name)
+						}
+					})
+					c.startAll(n)
+					defer c.stop()
+					test(t, c)
 				})
-				c.startAll(n)
-				defer c.stop()
-				test(t, c)
-			})
 		})
 	}
 }
@@ -216,7 +218,8 @@ func TestStop_NobodyWaitsForAManagerThatHasJustStopped(t *testing.T) {
 		}
 		began := time.Now()
 		c.runsOn("n3", 30*time.Second)
-		require.Less(t, c.diary.last("starts").at.Sub(began), singleton.DefaultConfig().HandOverRetryInterval, "without a question that is repeated")
+		require.Less(t, c.diary.last("starts").at.Sub(began), singleton.DefaultConfig().HandOverRetryInterval,
+			"without a question that is repeated")
 	})
 }
 
@@ -261,7 +264,8 @@ func paused(t *testing.T, test func(t *testing.T, way string, trouble *clusterte
 // yet.
 func TestCheck_IsRightBeforeAnythingElseGoesOn(t *testing.T) {
 	paused(t, func(t *testing.T, way string, trouble *clustertest.Trouble, runs <-chan begun, _ chan<- struct{}) {
-		want := map[string]error{"without a lease": singleton.ErrUnsure, "with a lease": singleton.ErrLeaseLost}[way]
+		want := map[string]error{"without a lease": singleton.ErrUnsure,
+			"with a lease": singleton.ErrLeaseLost}[way]
 		r := (<-runs).run
 		require.NoError(t, r.Check())
 		trouble.Pause("n1")

@@ -58,7 +58,8 @@ func TestRounds_TheResourceSeesTokensInOrder(t *testing.T) {
 			if testing.Short() {
 				rounds = 1
 			}
-			clustertest.PlayRounds(t, rounds, func(r *clustertest.Round) clustertest.Load { return load(r, way == "with a lease") })
+			clustertest.PlayRounds(t, rounds,
+				func(r *clustertest.Round) clustertest.Load { return load(r, way == "with a lease") })
 		})
 	}
 }

@@ -23,48 +23,57 @@ import (
 )
 
 // with runs a test on a formed cluster of n members, with one configuration of the singleton.
-func with(t *testing.T, n int, change func(name string, c *singleton.Config), test func(t *testing.T, c *crew)) {
+func with(t *testing.T, n int, change func(name string, c *singleton.Config),
+	test func(t *testing.T, c *crew)) {
 	t.Helper()
-	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick}, func(t *testing.T, cl *clustertest.Cluster) {
-		c := newCrew(t, cl, change)
-		c.startAll(n)
-		defer c.stop()
-		test(t, c)
-	})
+	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick},
+		func(t *testing.T, cl *clustertest.Cluster) {
+			c := newCrew(t, cl, change)
+			c.startAll(n)
+			defer c.stop()
+			test(t, c)
+		})
 }
 
 // A singleton whose record is that of the resolver would find it held, and run nowhere.
 func TestStart_RefusesARecordThatServesAnotherUse(t *testing.T) {
 	with(t, 1, nil, func(t *testing.T, c *crew) {
 		cfg := singleton.DefaultConfig()
-		cfg.Name, cfg.Run, cfg.Store = "mailer", func(context.Context, *singleton.Run) error { return nil }, c.Store.View("n1")
+		cfg.Name, cfg.Run, cfg.Store = "mailer", func(context.Context, *singleton.Run) error { return nil },
+			c.Store.View("n1")
 		m, err := singleton.New(c.Member("n1").Provider, cfg)
 		require.NoError(t, err)
 		err = m.Start(t.Context())
 		require.ErrorIs(t, err, singleton.ErrLease)
 		require.ErrorIs(t, err, lease.ErrInUse)
-		require.ErrorContains(t, err, "that of the resolver of payments, and cannot be that of the singleton mailer of payments")
+		require.ErrorContains(t, err,
+			"that of the resolver of payments, and cannot be that of the singleton mailer of payments")
 	})
 }
 
 func TestLeaseLost_StopsThenAcquiresThenStarts(t *testing.T) {
 	store := leasetest.NewMemory()
-	with(t, 1, func(name string, c *singleton.Config) { c.Store = store.View(name) }, func(t *testing.T, c *crew) {
-		c.runsOn("n1", 30*time.Second)
-		first := c.diary.last("starts")
-		operator, err := lease.New(store.View("operator"), "operator", c.Member("n1").Provider.Config().Lease, lease.Options{})
-		require.NoError(t, err)
-		defer operator.Close()
-		require.Equal(t, sbr.Granted, linear.AnswerOf(operator.Acquire(t.Context(), lease.Proposal{Override: true})).Kind)
-		c.Eventually(10*time.Second, "it goes on without the lease", func() bool { return c.diary.last("ends").token == first.token })
-		require.ErrorIs(t, c.diary.last("told").cause, singleton.ErrLeaseLost)
-		time.Sleep(time.Minute)
-		require.Equal(t, first, c.diary.last("starts"), "it must not start while another one holds the lease")
-		_ = operator.Release(t.Context())
-		c.runsOn("n1", 10*time.Second)
-		require.Greater(t, c.diary.last("starts").token, first.token)
-		require.Empty(t, c.diary.last("starts").state, "whoever held the lease meanwhile may have run it: its own state is old")
-	})
+	with(t, 1, func(name string, c *singleton.Config) { c.Store = store.View(name) },
+		func(t *testing.T, c *crew) {
+			c.runsOn("n1", 30*time.Second)
+			first := c.diary.last("starts")
+			operator, err := lease.New(store.View("operator"), "operator", c.Member("n1").Provider.Config().Lease,
+				lease.Options{})
+			require.NoError(t, err)
+			defer operator.Close()
+			require.Equal(t, sbr.Granted,
+				linear.AnswerOf(operator.Acquire(t.Context(), lease.Proposal{Override: true})).Kind)
+			c.Eventually(10*time.Second, "it goes on without the lease",
+				func() bool { return c.diary.last("ends").token == first.token })
+			require.ErrorIs(t, c.diary.last("told").cause, singleton.ErrLeaseLost)
+			time.Sleep(time.Minute)
+			require.Equal(t, first, c.diary.last("starts"), "it must not start while another one holds the lease")
+			_ = operator.Release(t.Context())
+			c.runsOn("n1", 10*time.Second)
+			require.Greater(t, c.diary.last("starts").token, first.token)
+			require.Empty(t, c.diary.last("starts").state,
+				"whoever held the lease meanwhile may have run it: its own state is old")
+		})
 }
 
 // Downed, the function is told before Serf has even begun to leave.
@@ -134,11 +143,12 @@ func TestRun_IsRunAgainWithinBoundsUntilItIsDone(t *testing.T) {
 }
 
 func TestRole_OthersNeverRunItAndStillLocateIt(t *testing.T) {
-	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick, Serf: func(name string, conf *serf.Config) {
-		if name == "n2" {
-			conf.Tags = map[string]string{downing.TagRole: "worker"}
-		}
-	}}, func(t *testing.T, cl *clustertest.Cluster) {
+	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick,
+		Serf: func(name string, conf *serf.Config) {
+			if name == "n2" {
+				conf.Tags = map[string]string{downing.TagRole: "worker"}
+			}
+		}}, func(t *testing.T, cl *clustertest.Cluster) {
 		c := newCrew(t, cl, func(name string, cfg *singleton.Config) { cfg.Role, cfg.Endpoint = "worker", "http://"+name+":80" })
 		c.startAll(3)
 		defer c.stop()
@@ -183,11 +193,12 @@ func TestLocator_FollowsTheSingleton(t *testing.T) {
 }
 
 func TestLeaders_TheOldestThatStays(t *testing.T) {
-	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick, Serf: func(name string, conf *serf.Config) {
-		if name != "n1" {
-			conf.Tags = map[string]string{downing.TagRole: "worker"}
-		}
-	}}, func(t *testing.T, c *clustertest.Cluster) {
+	clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick,
+		Serf: func(name string, conf *serf.Config) {
+			if name != "n1" {
+				conf.Tags = map[string]string{downing.TagRole: "worker"}
+			}
+		}}, func(t *testing.T, c *clustertest.Cluster) {
 		c.Form(3)
 		ctx, cancel := context.WithCancel(t.Context())
 		all := singleton.Leaders(ctx, c.Member("n3").Provider)
@@ -219,7 +230,8 @@ func TestRun_CarriesItsTokenAndKnowsWhetherItMayWork(t *testing.T) {
 			require.True(t, ok)
 			require.Same(t, r, same)
 			require.NoError(t, r.Check())
-			require.ErrorContains(t, r.HandOver(make([]byte, singleton.MaxState+1)), "513 bytes of state cannot be handed over, only 512")
+			require.ErrorContains(t, r.HandOver(make([]byte, singleton.MaxState+1)),
+				"513 bytes of state cannot be handed over, only 512")
 			runs <- r
 			<-ctx.Done()
 			err := r.Check()
@@ -236,9 +248,11 @@ func TestRun_CarriesItsTokenAndKnowsWhetherItMayWork(t *testing.T) {
 }
 
 func TestConfig_EveryProblemAtOnce(t *testing.T) {
-	err := singleton.Config{Name: "no spaces please", Endpoint: strings.Repeat("x", 300), RemovalMargin: -1, NumberOfRetries: -1, UseLease: "kubernetes",
+	err := singleton.Config{Name: "no spaces please", Endpoint: strings.Repeat("x", 300), RemovalMargin: -1,
+		NumberOfRetries: -1, UseLease: "kubernetes",
 		Store: leasetest.NewMemory().View("n1"), Lease: lease.Settings{HeartbeatTimeout: -1}}.Validate()
-	for _, problem := range []string{"the name", "Run is required", "300 bytes", "removal-margin is -1ns", "number-of-retries is -1", "use-lease and Store are both set", "heartbeat-timeout is -1ns"} {
+	for _, problem := range []string{"the name", "Run is required", "300 bytes", "removal-margin is -1ns",
+		"number-of-retries is -1", "use-lease and Store are both set", "heartbeat-timeout is -1ns"} {
 		require.ErrorContains(t, err, problem)
 	}
 	require.NoError(t, func() error {
@@ -260,7 +274,8 @@ func TestRollingUpdate_MovesOnceWithoutAMargin(t *testing.T) {
 			require.NoError(t, m.Serf.Shutdown())
 			require.NoError(t, m.Provider.Stop(t.Context()))
 			c.Start(name)
-			c.Eventually(time.Minute, name+" is not admitted", func() bool { return c.Member(name).Provider.Peers().State == sbr.StateUp })
+			c.Eventually(time.Minute, name+" is not admitted",
+				func() bool { return c.Member(name).Provider.Peers().State == sbr.StateUp })
 			c.start(name)
 		}
 		c.runsOn("n4", time.Minute)
@@ -290,7 +305,8 @@ func TestDowned_TheProcessWaitsForTheEnd(t *testing.T) {
 		downed := time.Now()
 		<-c.Member("n1").Provider.Done()
 		require.GreaterOrEqual(t, time.Since(downed), 7*time.Second)
-		require.NotContains(t, store.Snapshot().Record.Holder, "n1#", "it was given back, so that nobody has to wait for it to run out")
+		require.NotContains(t, store.Snapshot().Record.Holder,
+			"n1#", "it was given back, so that nobody has to wait for it to run out")
 	})
 }
 
@@ -298,27 +314,31 @@ func TestDowned_TheProcessWaitsForTheEnd(t *testing.T) {
 // it offers nothing any more.
 func TestStop_WhileItWaitsForTheLease(t *testing.T) {
 	store := leasetest.NewMemory()
-	with(t, 2, func(name string, c *singleton.Config) { c.Store = store.View(name) }, func(t *testing.T, c *crew) {
-		c.runsOn("n1", 30*time.Second)
-		other, err := lease.New(store.View("other"), "other", c.Member("n1").Provider.Config().Lease, lease.Options{})
-		require.NoError(t, err)
-		defer other.Close()
-		require.Equal(t, sbr.Granted, linear.AnswerOf(other.Acquire(t.Context(), lease.Proposal{Override: true})).Kind)
-		c.Eventually(time.Minute, "n1 does not ask for it again", func() bool { return c.managers["n1"].Status().Phase == "acquiring" })
-		time.Sleep(time.Minute)
-		n1 := c.Member("n1").Provider
-		began := time.Now()
-		require.NoError(t, c.managers["n1"].Stop(t.Context()))
-		require.Less(t, time.Since(began), time.Second)
-		require.EqualError(t, c.managers["n1"].Ready(), "singleton backup: stopped")
-		require.NoError(t, c.managers["n2"].Ready(), "it has heard of the run")
-		_, err = n1.Serve("one.backup", func(downing.Question) {})
-		require.NoError(t, err, "nothing of it is left")
-		time.Sleep(5 * time.Second)
-		for _, p := range c.Member("n2").Provider.Peers().List {
-			require.Equal(t, p.Name == "n2", len(p.Serves) > 0, "%s serves %v", p.Name, p.Serves)
-		}
-	})
+	with(t, 2, func(name string, c *singleton.Config) { c.Store = store.View(name) },
+		func(t *testing.T, c *crew) {
+			c.runsOn("n1", 30*time.Second)
+			other, err := lease.New(store.View("other"), "other", c.Member("n1").Provider.Config().Lease,
+				lease.Options{})
+			require.NoError(t, err)
+			defer other.Close()
+			require.Equal(t, sbr.Granted,
+				linear.AnswerOf(other.Acquire(t.Context(), lease.Proposal{Override: true})).Kind)
+			c.Eventually(time.Minute, "n1 does not ask for it again",
+				func() bool { return c.managers["n1"].Status().Phase == "acquiring" })
+			time.Sleep(time.Minute)
+			n1 := c.Member("n1").Provider
+			began := time.Now()
+			require.NoError(t, c.managers["n1"].Stop(t.Context()))
+			require.Less(t, time.Since(began), time.Second)
+			require.EqualError(t, c.managers["n1"].Ready(), "singleton backup: stopped")
+			require.NoError(t, c.managers["n2"].Ready(), "it has heard of the run")
+			_, err = n1.Serve("one.backup", func(downing.Question) {})
+			require.NoError(t, err, "nothing of it is left")
+			time.Sleep(5 * time.Second)
+			for _, p := range c.Member("n2").Provider.Peers().List {
+				require.Equal(t, p.Name == "n2", len(p.Serves) > 0, "%s serves %v", p.Name, p.Serves)
+			}
+		})
 }
 
 // A manager that begins shortly after others were downed waits for their margin, also where they are out of
@@ -327,34 +347,36 @@ func TestStop_WhileItWaitsForTheLease(t *testing.T) {
 func TestMargin_IsWaitedForByAManagerThatBeginsLater(t *testing.T) {
 	for _, way := range []string{"for the first time", "again"} {
 		t.Run(way, func(t *testing.T) {
-			clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick}, func(t *testing.T, cl *clustertest.Cluster) {
-				const margin = time.Minute
-				c := newCrew(t, cl, func(_ string, cfg *singleton.Config) { cfg.RemovalMargin = margin })
-				c.Form(3)
-				defer c.stop()
-				c.start("n1")
-				c.runsOn("n1", 2*margin)
-				c.start("n2")
-				if way == "again" {
+			clustertest.Virtual(t, clustertest.Options{Config: clustertest.Quick},
+				func(t *testing.T, cl *clustertest.Cluster) {
+					const margin = time.Minute
+					c := newCrew(t, cl, func(_ string, cfg *singleton.Config) { cfg.RemovalMargin = margin })
+					c.Form(3)
+					defer c.stop()
+					c.start("n1")
+					c.runsOn("n1", 2*margin)
+					c.start("n2")
+					if way == "again" {
+						c.start("n3")
+					}
+					require.NoError(t, c.Net.Partition([]string{"n1"}, []string{"n2", "n3"}))
+					c.Eventually(time.Minute, "n1 is not downed",
+						func() bool { return len(c.Member("n3").Provider.Peers().Gone) == 1 })
+					downed := c.Member("n3").Provider.Peers().Gone[0].At
+					if way == "again" {
+						require.NoError(t, c.managers["n3"].Stop(context.Background()))
+					}
+					require.NoError(t, c.managers["n2"].Stop(context.Background()))
+					c.Eventually(margin/2, "n1 is still listed", func() bool {
+						p := c.Member("n3").Provider.Peers()
+						return p.Find(p.Gone[0].ID) == nil
+					})
 					c.start("n3")
-				}
-				require.NoError(t, c.Net.Partition([]string{"n1"}, []string{"n2", "n3"}))
-				c.Eventually(time.Minute, "n1 is not downed", func() bool { return len(c.Member("n3").Provider.Peers().Gone) == 1 })
-				downed := c.Member("n3").Provider.Peers().Gone[0].At
-				if way == "again" {
-					require.NoError(t, c.managers["n3"].Stop(context.Background()))
-				}
-				require.NoError(t, c.managers["n2"].Stop(context.Background()))
-				c.Eventually(margin/2, "n1 is still listed", func() bool {
-					p := c.Member("n3").Provider.Peers()
-					return p.Find(p.Gone[0].ID) == nil
+					c.Eventually(2*margin, "it does not run", func() bool { return c.diary.last("starts").name == "n3" })
+					require.GreaterOrEqual(t, c.diary.last("starts").at.Sub(downed), margin)
+					require.Less(t, c.diary.last("starts").at.Sub(downed), margin+5*time.Second)
+					require.Equal(t, []string{"one.backup"}, topicsOf(c.Member("n3").Provider.Peers().Gone))
 				})
-				c.start("n3")
-				c.Eventually(2*margin, "it does not run", func() bool { return c.diary.last("starts").name == "n3" })
-				require.GreaterOrEqual(t, c.diary.last("starts").at.Sub(downed), margin)
-				require.Less(t, c.diary.last("starts").at.Sub(downed), margin+5*time.Second)
-				require.Equal(t, []string{"one.backup"}, topicsOf(c.Member("n3").Provider.Peers().Gone))
-			})
 		})
 	}
 }

@@ -40,10 +40,12 @@ func (h *hosts) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, &net.OpError{Op: "dial", Err: errors.New("connection refused")}
 	}
 	if h.not[r.URL.Hostname()] {
-		return &http.Response{StatusCode: http.StatusMisdirectedRequest, Body: io.NopCloser(strings.NewReader(""))}, nil
+		return &http.Response{StatusCode: http.StatusMisdirectedRequest, Body: io.NopCloser(strings.NewReader(""))},
+			nil
 	}
 	h.served = append(h.served, r.Method+" "+r.URL.String()+" "+body)
-	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(r.URL.Hostname()))}, nil
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(r.URL.Hostname()))},
+		nil
 }
 
 func endpoints(name string, c *singleton.Config) { c.Endpoint = "http://" + name + ":80/api" }
@@ -81,7 +83,8 @@ func TestTransport_GoesToTheHolderAndWaitsForTheNext(t *testing.T) {
 		time.Sleep(time.Second)
 		require.NoError(t, c.managers["n1"].Stop(t.Context()))
 		require.Equal(t, "n2", <-answer)
-		require.Equal(t, []string{"POST http://n1:80/api/jobs?all=1 x", "POST http://n2:80/api/jobs kept"}, h.served, "nothing is sent twice")
+		require.Equal(t, []string{"POST http://n1:80/api/jobs?all=1 x", "POST http://n2:80/api/jobs kept"},
+			h.served, "nothing is sent twice")
 	})
 }
 

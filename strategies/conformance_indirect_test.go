@@ -35,7 +35,8 @@ func TestConformance_IndirectlyConnectedKeepMajority(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) { downs(t, s, draw(c.members), 0, c.reports, c.down) })
 	}
-	t.Run("(A B) D E | C: the crashed one goes down as well", func(t *testing.T) { downs(t, s, draw("A B D E | C"), 0, "A<>B", "A B C") })
+	t.Run("(A B) D E | C: the crashed one goes down as well",
+		func(t *testing.T) { downs(t, s, draw("A B D E | C"), 0, "A<>B", "A B C") })
 	t.Run("A (B C) | D E", func(t *testing.T) {
 		p := draw("A B C | D E")
 		downs(t, s, p, 0, "B<>C", "B C D E")
@@ -81,14 +82,16 @@ func TestConformance_IndirectlyConnectedOtherStrategies(t *testing.T) {
 	t.Run("static-quorum: A (B C) | D E", func(t *testing.T) {
 		downs(t, strategies.StaticQuorum{QuorumSize: 3}, draw("A B C | D E"), 0, "B<>C", "B C D E")
 	})
-	t.Run("down-all has no second pass", func(t *testing.T) { downs(t, strategies.DownAll{}, draw("A B C"), 0, "A<>B", "A B C") })
+	t.Run("down-all has no second pass",
+		func(t *testing.T) { downs(t, strategies.DownAll{}, draw("A B C"), 0, "A<>B", "A B C") })
 
 	lease := strategies.LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second}
-	t.Run("lease-majority: the nested answer is always down unreachable, also on a minority side", func(t *testing.T) {
-		downs(t, lease, draw("A B C | D E"), 0, "B<>C", "B C D E")
-		downs(t, lease, draw("A B C | D E F G"), 0, "B<>C", "B C D E F G")
-		downs(t, lease, draw("A B C | D E"), 1, "B<>C", "A B C")
-	})
+	t.Run("lease-majority: the nested answer is always down unreachable, also on a minority side",
+		func(t *testing.T) {
+			downs(t, lease, draw("A B C | D E"), 0, "B<>C", "B C D E")
+			downs(t, lease, draw("A B C | D E F G"), 0, "B<>C", "B C D E F G")
+			downs(t, lease, draw("A B C | D E"), 1, "B<>C", "A B C")
+		})
 	t.Run("lease-majority: A B C D | (E F), F is down already", func(t *testing.T) {
 		downs(t, lease, draw("A B C D | El Fd"), 0, "E>F", "E")
 		downs(t, lease, draw("A B C D | El Fd"), 1, "E>F", "A B C D E")
@@ -117,10 +120,12 @@ func survivors(s sbr.Strategy, threshold float64, views ...sbr.View) string {
 func TestConformance_WholeClusters(t *testing.T) {
 	s := strategies.KeepMajority{}
 	three := draw("A B C").gossip(0, "B<>C")
-	require.Equal(t, "A", survivors(s, sbr.Off, three), "3 members with a cut between 2 and 3: only one survives")
+	require.Equal(t, "A", survivors(s, sbr.Off, three),
+		"3 members with a cut between 2 and 3: only one survives")
 	require.Empty(t, survivors(s, 0.5, three), "with the safeguard at its default all go down")
 
 	five := draw("A B C | D E")
-	require.Equal(t, "A", survivors(s, sbr.Off, five.gossip(0, "B<>C"), five.gossip(1, "")), "123|45 and a cut between 2 and 3: only one survives")
+	require.Equal(t, "A", survivors(s, sbr.Off, five.gossip(0, "B<>C"), five.gossip(1, "")),
+		"123|45 and a cut between 2 and 3: only one survives")
 	require.Empty(t, survivors(s, 0.5, five.gossip(0, "B<>C"), five.gossip(1, "")))
 }

@@ -26,7 +26,8 @@ func ExampleKeepMajority() {
 	var members []sbr.Member
 	for i := 1; i <= 5; i++ {
 		members = append(members, sbr.Member{
-			ID: sbr.ID(fmt.Sprintf("n%d", i)), Addr: fmt.Sprintf("10.0.0.%d:7946", i), Status: sbr.Up, Unreachable: i > 3,
+			ID: sbr.ID(fmt.Sprintf("n%d", i)), Addr: fmt.Sprintf("10.0.0.%d:7946", i), Status: sbr.Up,
+			Unreachable: i > 3,
 		})
 	}
 	view := sbr.NewView("n1", members, nil, nil)

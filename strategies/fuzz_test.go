@@ -50,7 +50,8 @@ func decode(data []byte) sbr.View {
 	id := func(b int) sbr.ID { return sbr.ID(fmt.Sprint(b % 12)) }
 	for i := range n {
 		b := next()
-		m := sbr.Member{ID: id(i), Name: string(id(b >> 3)), Addr: fmt.Sprintf("h:%d", b>>2), Born: int64(b>>4) - 3, Status: sbr.Status(b & 7), Unreachable: b&0x40 != 0}
+		m := sbr.Member{ID: id(i), Name: string(id(b >> 3)), Addr: fmt.Sprintf("h:%d", b>>2), Born: int64(b>>4) - 3,
+			Status: sbr.Status(b & 7), Unreachable: b&0x40 != 0}
 		if b&0x80 != 0 {
 			m.Roles = []string{"r"}
 		}
@@ -99,7 +100,8 @@ func seeded(seed uint64) source { return source{rand.New(rand.NewPCG(seed, 0))} 
 
 func pick[T any](r source, from ...T) T { return from[r.IntN(len(from))] }
 
-var statuses = []sbr.Status{sbr.Up, sbr.Up, sbr.Up, sbr.Up, sbr.Up, sbr.Joining, sbr.WeaklyUp, sbr.Leaving, sbr.Exiting, sbr.Down}
+var statuses = []sbr.Status{sbr.Up, sbr.Up, sbr.Up, sbr.Up, sbr.Up, sbr.Joining, sbr.WeaklyUp, sbr.Leaving,
+	sbr.Exiting, sbr.Down}
 
 func (r source) view() sbr.View {
 	members := r.members(r.IntN(8))
@@ -178,9 +180,11 @@ func (r source) strategy() sbr.Strategy {
 	case 2:
 		return strategies.KeepOldest{DownIfAlone: r.IntN(2) == 0, Role: role}
 	case 3:
-		return strategies.KeepReferee{Address: pick(r, "", "n0", "n1", "h1:7946", "elsewhere"), DownAllIfLessThanNodes: r.IntN(4)}
+		return strategies.KeepReferee{Address: pick(r, "", "n0", "n1", "h1:7946", "elsewhere"),
+			DownAllIfLessThanNodes: r.IntN(4)}
 	case 4:
-		return strategies.LeaseMajority{Role: role, AcquireLeaseDelayForMinority: time.Duration(r.IntN(3)) * time.Second}
+		return strategies.LeaseMajority{Role: role,
+			AcquireLeaseDelayForMinority: time.Duration(r.IntN(3)) * time.Second}
 	default:
 		return strategies.DownAll{}
 	}
@@ -193,7 +197,8 @@ func show(v sbr.View) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "self %s\n", v.Self)
 	for _, m := range v.Members {
-		fmt.Fprintf(&b, "  %s name=%s addr=%q born=%d roles=%v %s unreachable=%v\n", m.ID, m.Name, m.Addr, m.Born, m.Roles, m.Status, m.Unreachable)
+		fmt.Fprintf(&b, "  %s name=%s addr=%q born=%d roles=%v %s unreachable=%v\n", m.ID, m.Name, m.Addr, m.Born,
+			m.Roles, m.Status, m.Unreachable)
 	}
 	fmt.Fprintf(&b, "  reports %v seen-by %v", v.Reports, v.SeenBy)
 	return b.String()

@@ -20,7 +20,8 @@ type picture struct {
 	sides   [][]sbr.ID
 }
 
-var suffixes = map[rune]sbr.Status{'j': sbr.Joining, 'w': sbr.WeaklyUp, 'l': sbr.Leaving, 'x': sbr.Exiting, 'd': sbr.Down}
+var suffixes = map[rune]sbr.Status{'j': sbr.Joining, 'w': sbr.WeaklyUp, 'l': sbr.Leaving, 'x': sbr.Exiting,
+	'd': sbr.Down}
 
 func draw(text string) picture {
 	var p picture
@@ -39,7 +40,8 @@ func draw(text string) picture {
 func member(word string) sbr.Member {
 	rank := int64(word[0]-'A') + 1
 	m := sbr.Member{
-		ID: sbr.ID(word[:1]), Name: word[:1], Addr: fmt.Sprintf("10.0.0.%d:7946", 100+rank), Born: rank, Status: sbr.Up,
+		ID: sbr.ID(word[:1]), Name: word[:1], Addr: fmt.Sprintf("10.0.0.%d:7946", 100+rank), Born: rank,
+		Status: sbr.Up,
 	}
 	for _, r := range word[1:] {
 		if r == '*' {
@@ -94,7 +96,8 @@ func (p picture) gossip(side int, reports string) sbr.View {
 	}
 	members := slices.Clone(p.members)
 	for i := range members {
-		members[i].Unreachable = slices.ContainsFunc(rs, func(r sbr.Report) bool { return r.Subject == members[i].ID })
+		members[i].Unreachable = slices.ContainsFunc(rs,
+			func(r sbr.Report) bool { return r.Subject == members[i].ID })
 	}
 	return sbr.NewView(self, members, rs, p.sides[side])
 }

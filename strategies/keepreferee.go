@@ -70,7 +70,8 @@ func (k KeepReferee) Validate() error {
 		address = errors.New("keep-referee.address is empty: it must be the address (host:port) or the name of the referee")
 	}
 	if k.DownAllIfLessThanNodes < 0 {
-		limit = fmt.Errorf("keep-referee.down-all-if-less-than-nodes is %d: it must not be negative", k.DownAllIfLessThanNodes)
+		limit = fmt.Errorf("keep-referee.down-all-if-less-than-nodes is %d: it must not be negative",
+			k.DownAllIfLessThanNodes)
 	}
 	return errors.Join(address, limit)
 }

@@ -65,7 +65,8 @@ func (l LeaseMajority) Decide(v *sbr.View) sbr.Choice {
 		return s.choose(sbr.AcquireLeaseAndDownUnreachable, s.share(""))
 	}
 	delay := l.delay(s.here.Base(), s.there.Base())
-	c := s.choose(sbr.AcquireLeaseAndDownUnreachable, s.share(", so this side waits "+delay.String()+" before it asks for the lease"))
+	c := s.choose(sbr.AcquireLeaseAndDownUnreachable,
+		s.share(", so this side waits "+delay.String()+" before it asks for the lease"))
 	c.Delay = delay
 	return c
 }
@@ -74,7 +75,8 @@ func (l LeaseMajority) Decide(v *sbr.View) sbr.Choice {
 // most as large as they are many.
 func (l LeaseMajority) keep(v *sbr.View, g *sbr.Group) sbr.Choice {
 	if len(v.Outside(g)) == 0 {
-		return sbr.Choice{Kind: sbr.None, Reason: "every member is heard, and no broken link between two of them is confirmed"}
+		return sbr.Choice{Kind: sbr.None,
+			Reason: "every member is heard, and no broken link between two of them is confirmed"}
 	}
 	total := g.Kept + g.Gone
 	c := sbr.Choice{
@@ -141,7 +143,8 @@ func (l LeaseMajority) Validate() error {
 	switch l.IndirectlyConnected {
 	case "", KeepLargestGroup, DownIndirectlyConnected:
 	default:
-		indirect = fmt.Errorf("indirectly-connected is %q: it must be %s or %s", l.IndirectlyConnected, KeepLargestGroup, DownIndirectlyConnected)
+		indirect = fmt.Errorf("indirectly-connected is %q: it must be %s or %s", l.IndirectlyConnected,
+			KeepLargestGroup, DownIndirectlyConnected)
 	}
 	return errors.Join(delay, indirect, validRole("lease-majority", l.Role))
 }

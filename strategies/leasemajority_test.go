@@ -64,7 +64,8 @@ func TestConformance_LeaseMajority(t *testing.T) {
 // Where a cut is not clean the largest group of members that all reach each other stays (design rule 17).
 func TestLeaseMajority_KeepsTheLargestGroup(t *testing.T) {
 	t.Parallel()
-	all := strategies.LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second, IndirectlyConnected: strategies.KeepLargestGroup}
+	all := strategies.LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second,
+		IndirectlyConnected: strategies.KeepLargestGroup}
 	role := all
 	role.Role = "r"
 	const clean, indirect = sbr.AcquireLeaseAndDownUnreachable, sbr.AcquireLeaseAndDownIndirectlyConnected
@@ -103,7 +104,8 @@ func TestLeaseMajority_KeepsTheLargestGroup(t *testing.T) {
 			var reports []sbr.Report
 			for link := range strings.FieldsSeq(r.broken) {
 				a, b, _ := strings.Cut(link, "-")
-				reports = append(reports, sbr.Report{Observer: sbr.ID(a), Subject: sbr.ID(b)}, sbr.Report{Observer: sbr.ID(b), Subject: sbr.ID(a)})
+				reports = append(reports, sbr.Report{Observer: sbr.ID(a), Subject: sbr.ID(b)},
+					sbr.Report{Observer: sbr.ID(b), Subject: sbr.ID(a)})
 			}
 			slices.SortFunc(reports, func(x, y sbr.Report) int { return cmp.Compare(x.Observer, y.Observer) })
 			for i := range p.members {
@@ -128,7 +130,8 @@ func TestLeaseMajority_KeepsTheLargestGroup(t *testing.T) {
 
 func TestLeaseMajority_NeedsTheLease(t *testing.T) {
 	require.True(t, sbr.NeedsLease(strategies.LeaseMajority{}))
-	for _, s := range []sbr.Strategy{strategies.KeepMajority{}, strategies.StaticQuorum{}, strategies.KeepOldest{}, strategies.KeepReferee{}, strategies.DownAll{}} {
+	for _, s := range []sbr.Strategy{strategies.KeepMajority{}, strategies.StaticQuorum{},
+		strategies.KeepOldest{}, strategies.KeepReferee{}, strategies.DownAll{}} {
 		require.False(t, sbr.NeedsLease(s))
 	}
 }

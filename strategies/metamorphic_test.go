@@ -46,7 +46,8 @@ func bothKeep(s sbr.Strategy, here, there sbr.View) bool {
 	if !sbr.NeedsLease(s) {
 		return keeps(a, here) && keeps(b, there)
 	}
-	return keeps(a, here) && keeps(b.Reversed(&there, sbr.Off), there) || keeps(a.Reversed(&here, sbr.Off), here) && keeps(b, there)
+	return keeps(a, here) && keeps(b.Reversed(&there, sbr.Off), there) ||
+		keeps(a.Reversed(&here, sbr.Off), here) && keeps(b, there)
 }
 
 // Both sides know of the same members with the same statuses: they never both go on, whatever the strategy.
@@ -81,7 +82,8 @@ func TestMetamorphic_OneOfTwoSidesStays(t *testing.T) {
 			!slices.ContainsFunc(here.Members, unreachable) || !slices.ContainsFunc(there.Members, unreachable) {
 			return
 		}
-		for _, s := range []sbr.Strategy{strategies.KeepMajority{}, strategies.KeepOldest{}, strategies.KeepOldest{DownIfAlone: true}, strategies.KeepReferee{Address: "B"}} {
+		for _, s := range []sbr.Strategy{strategies.KeepMajority{}, strategies.KeepOldest{},
+			strategies.KeepOldest{DownIfAlone: true}, strategies.KeepReferee{Address: "B"}} {
 			a, b := sbr.Decide(s, &here, sbr.Off), sbr.Decide(s, &there, sbr.Off)
 			require.NotEqual(t, keeps(a, here), keeps(b, there), "%#v\n%s", s, show(v))
 		}
@@ -110,7 +112,8 @@ func TestMetamorphic_OneUnseenMembershipChange(t *testing.T) {
 			changed++
 			there := sbr.View{Self: there.Self, Members: slices.Clone(there.Members)}
 			there.Members[i].Status = to
-			for _, s := range []sbr.Strategy{strategies.KeepMajority{}, strategies.KeepOldest{}, strategies.KeepOldest{DownIfAlone: true}} {
+			for _, s := range []sbr.Strategy{strategies.KeepMajority{}, strategies.KeepOldest{},
+				strategies.KeepOldest{DownIfAlone: true}} {
 				_, majority := s.(strategies.KeepMajority)
 				gap := majority && to == sbr.Up && there.Lowest("").ID == m.ID
 				if !gap && final(s, here) == sbr.DownUnreachable && final(s, there) == sbr.DownUnreachable {

@@ -13,7 +13,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
-var builtin = []string{"down-all", "keep-majority", "keep-oldest", "keep-referee", "lease-majority", "static-quorum"}
+var builtin = []string{"down-all", "keep-majority", "keep-oldest", "keep-referee", "lease-majority",
+	"static-quorum"}
 
 func filled() strategies.Settings {
 	s := strategies.DefaultSettings()
@@ -49,7 +50,8 @@ func TestConformance_Defaults(t *testing.T) {
 	require.Equal(t, 2*time.Second, d.LeaseMajority.AcquireLeaseDelayForMinority)
 	require.Equal(t, 1, d.KeepReferee.DownAllIfLessThanNodes)
 	require.Zero(t, d.StaticQuorum.QuorumSize, "static-quorum.quorum-size has no default: it must be set")
-	for _, role := range []string{d.StaticQuorum.Role, d.KeepMajority.Role, d.KeepOldest.Role, d.LeaseMajority.Role} {
+	for _, role := range []string{d.StaticQuorum.Role, d.KeepMajority.Role, d.KeepOldest.Role,
+		d.LeaseMajority.Role} {
 		require.Empty(t, role, "a role counts all members unless it is set")
 	}
 	require.True(t, slices.IsSorted(strategies.Keys()))
@@ -59,8 +61,10 @@ func TestConformance_Defaults(t *testing.T) {
 func TestNew_SaysWhatIsWrong(t *testing.T) {
 	bad := strategies.Settings{
 		KeepMajority: strategies.KeepMajority{Role: " web"}, KeepOldest: strategies.KeepOldest{Role: "\tweb"},
-		StaticQuorum: strategies.StaticQuorum{QuorumSize: -2, Role: "web "}, KeepReferee: strategies.KeepReferee{Address: " ", DownAllIfLessThanNodes: -1},
-		LeaseMajority: strategies.LeaseMajority{AcquireLeaseDelayForMinority: -time.Second, Role: " ", IndirectlyConnected: "up"},
+		StaticQuorum: strategies.StaticQuorum{QuorumSize: -2, Role: "web "},
+		KeepReferee:  strategies.KeepReferee{Address: " ", DownAllIfLessThanNodes: -1},
+		LeaseMajority: strategies.LeaseMajority{AcquireLeaseDelayForMinority: -time.Second, Role: " ",
+			IndirectlyConnected: "up"},
 	}
 	const known = ": known are down-all, keep-majority, keep-oldest, keep-referee, lease-majority, static-quorum"
 	for key, want := range map[string]string{
@@ -86,5 +90,6 @@ func TestNew_SaysWhatIsWrong(t *testing.T) {
 	require.NoError(t, err)
 	require.EqualError(t, strategies.LeaseMajority{AcquireLeaseDelayForMinority: sbr.MaxDuration + 1}.Validate(),
 		"lease-majority.acquire-lease-delay-for-minority is 1000h0m0.000000001s: it must be at most 1000h0m0s")
-	require.EqualError(t, strategies.StaticQuorum{}.Validate(), "static-quorum.quorum-size is 0: it must be at least 1")
+	require.EqualError(t, strategies.StaticQuorum{}.Validate(),
+		"static-quorum.quorum-size is 0: it must be at least 1")
 }

@@ -57,7 +57,8 @@ func TestStaticQuorum_AnyQuorumSizeIsAnswered(t *testing.T) {
 	p := draw("A B | C")
 	v := p.from(0)
 	for q, want := range map[int]sbr.Kind{
-		math.MinInt: sbr.DownAll, -1: sbr.DownAll, 0: sbr.DownAll, 1: sbr.DownAll, 2: sbr.DownUnreachable, 3: sbr.DownReachable, math.MaxInt: sbr.DownReachable,
+		math.MinInt: sbr.DownAll, -1: sbr.DownAll, 0: sbr.DownAll, 1: sbr.DownAll, 2: sbr.DownUnreachable,
+		3: sbr.DownReachable, math.MaxInt: sbr.DownReachable,
 	} {
 		if q == math.MinInt {
 			want = strategies.StaticQuorum{QuorumSize: q}.Decide(&v).Kind // any answer will do: it does not validate
@@ -70,7 +71,8 @@ func TestStaticQuorum_AnyQuorumSizeIsAnswered(t *testing.T) {
 func TestStaticQuorum_WarnsOfTooManyMembers(t *testing.T) {
 	two := strategies.StaticQuorum{QuorumSize: 2}
 	four, three, joining := draw("A B C D").from(0), draw("A B C").from(0), draw("A B C Dj Ex").from(0)
-	require.Equal(t, "4 counted members are more than 3, the most that a quorum of 2 can decide between", two.Warning(&four))
+	require.Equal(t, "4 counted members are more than 3, the most that a quorum of 2 can decide between",
+		two.Warning(&four))
 	require.Empty(t, two.Warning(&three))
 	require.Empty(t, two.Warning(&joining))
 	require.Empty(t, strategies.StaticQuorum{QuorumSize: 2, Role: "r"}.Warning(&four))

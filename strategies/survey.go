@@ -92,7 +92,8 @@ func (s *survey) indirectly() string {
 	if s.indirect == 1 {
 		return "1 member is indirectly connected: some members reach it and some do not"
 	}
-	return fmt.Sprintf("%d members are indirectly connected: some members reach them and some do not", s.indirect)
+	return fmt.Sprintf("%d members are indirectly connected: some members reach them and some do not",
+		s.indirect)
 }
 
 func (s *survey) nobodyCounts() string {

@@ -19,7 +19,8 @@ func compare(t *testing.T, s sbr.Strategy, v sbr.View, threshold float64) bool {
 	want := twinDecide(s, w, threshold)
 	got := sbr.Decide(s, &v, threshold)
 	reversed, wantReversed := got.Reversed(&v, threshold), twinReversed(want, w, threshold)
-	if got.Kind == want.kind && got.Delay == want.delay && got.Final == want.final && sameSet(got.Down, want.down) &&
+	if got.Kind == want.kind && got.Delay == want.delay && got.Final == want.final &&
+		sameSet(got.Down, want.down) &&
 		reversed.Final == wantReversed.final && sameSet(reversed.Down, wantReversed.down) {
 		return true
 	}
@@ -60,11 +61,14 @@ func TestTwin_RandomViews(t *testing.T) {
 // all are the strategies of the exhaustive tests, for clusters of about four.
 var all = []sbr.Strategy{
 	strategies.KeepMajority{}, strategies.KeepMajority{Role: "r"},
-	strategies.StaticQuorum{QuorumSize: 2}, strategies.StaticQuorum{QuorumSize: 3}, strategies.StaticQuorum{QuorumSize: 2, Role: "r"},
-	strategies.KeepOldest{}, strategies.KeepOldest{DownIfAlone: true}, strategies.KeepOldest{DownIfAlone: true, Role: "r"},
+	strategies.StaticQuorum{QuorumSize: 2}, strategies.StaticQuorum{QuorumSize: 3},
+	strategies.StaticQuorum{QuorumSize: 2, Role: "r"},
+	strategies.KeepOldest{}, strategies.KeepOldest{DownIfAlone: true},
+	strategies.KeepOldest{DownIfAlone: true, Role: "r"},
 	strategies.KeepReferee{Address: "B", DownAllIfLessThanNodes: 2},
 	strategies.DownAll{},
-	strategies.LeaseMajority{AcquireLeaseDelayForMinority: 1}, strategies.LeaseMajority{AcquireLeaseDelayForMinority: 1, Role: "r"},
+	strategies.LeaseMajority{AcquireLeaseDelayForMinority: 1},
+	strategies.LeaseMajority{AcquireLeaseDelayForMinority: 1, Role: "r"},
 }
 
 // everyCleanView calls f with every view of n members: each status, each way to cut. The youngest has the
@@ -114,7 +118,8 @@ func TestTwin_EveryReportOfThreeMembers(t *testing.T) {
 	pairs := parseReports("A<>B A<>C B<>C")
 	names := []sbr.ID{"A", "B", "C"}
 	some := []sbr.Strategy{
-		strategies.KeepMajority{Role: "r"}, strategies.StaticQuorum{QuorumSize: 2}, strategies.KeepOldest{DownIfAlone: true}, strategies.LeaseMajority{},
+		strategies.KeepMajority{Role: "r"}, strategies.StaticQuorum{QuorumSize: 2},
+		strategies.KeepOldest{DownIfAlone: true}, strategies.LeaseMajority{},
 	}
 	checked, step := 0, 1
 	if testing.Short() {

@@ -228,7 +228,8 @@ func twinMajority(role string, w world) sbr.Kind {
 		}
 		return sbr.DownUnreachable
 	}
-	firstAnswer := decide(len(w.reachable(counted)), len(w.notReachable(counted)), w.first(counted, lowerAddress))
+	firstAnswer := decide(len(w.reachable(counted)), len(w.notReachable(counted)),
+		w.first(counted, lowerAddress))
 	if firstAnswer != sbr.DownUnreachable {
 		return firstAnswer
 	}

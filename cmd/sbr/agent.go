@@ -30,13 +30,15 @@ func newAgent(s streams) *cobra.Command {
 	var path string
 	var bootstrap uint64
 	c := &cobra.Command{
-		Use: "agent --config FILE", Short: "protect a Serf node, a stock agent's or its own", Long: agentVerbHelp, Args: cobra.NoArgs,
+		Use: "agent --config FILE", Short: "protect a Serf node, a stock agent's or its own", Long: agentVerbHelp,
+		Args:    cobra.NoArgs,
 		Example: "  sbr agent --config /etc/sbr/sbr.yaml",
 	}
 	flags := c.Flags()
 	addConfig(flags, &path, "")
-	flags.Uint64Var(&bootstrap, "bootstrap", 0, "the token of the last verdict, all of whose survivors have ended for good: "+
-		"begin a new cluster, on one member, unless one of them answers")
+	flags.Uint64Var(&bootstrap, "bootstrap", 0,
+		"the token of the last verdict, all of whose survivors have ended for good: "+
+			"begin a new cluster, on one member, unless one of them answers")
 	log := addLog(c, s)
 	c.RunE = verb(func() error {
 		if path == "" {
@@ -50,7 +52,8 @@ func newAgent(s streams) *cobra.Command {
 		if err != nil {
 			return badInput{err}
 		}
-		slog.SetLogLoggerLevel(slog.LevelDebug) // what libraries write by package log: they return the error as well
+		// what libraries write by package log: they return the error as well
+		slog.SetLogLoggerLevel(slog.LevelDebug)
 		slog.SetDefault(log())
 		return runAgent(c.Context(), agent.Options{File: f, Logger: slog.Default(), Bootstrap: bootstrap})
 	})

@@ -34,7 +34,8 @@ const (
 
 const agentHelp = `
 The agent is the one at --url, else the one that a configuration describes (-f), else that of the environment variable SBR_URL,
-else ` + defaultURL + `. With -f the token and the certificate of the agent are taken from its configuration, too.`
+else ` + defaultURL +
+	`. With -f the token and the certificate of the agent are taken from its configuration, too.`
 
 // agentFlags say which agent is asked.
 type agentFlags struct {
@@ -77,7 +78,8 @@ func (a *agentFlags) asking(f func(ctx context.Context, client *agentClient, arg
 // addTrust adds the flags that say which certificates are trusted.
 func (a *agentFlags) addTrust(flags *pflag.FlagSet) {
 	flags.StringVar(&a.tokenFile, "token-file", "", "file with the token that the agent wants")
-	flags.StringVar(&a.caFile, "ca-file", "", "file with the certificates to trust, PEM (default: those of this machine)")
+	flags.StringVar(&a.caFile, "ca-file", "",
+		"file with the certificates to trust, PEM (default: those of this machine)")
 }
 
 // client returns a client for the agent that the flags, a configuration and the environment name. It trusts
@@ -119,8 +121,9 @@ func (a *agentFlags) client() (*agentClient, error) {
 	}
 	// Without a proxy: an agent is next to its caller, and its token is for nobody else.
 	return &agentClient{who: "agent", url: base, token: token, timeout: a.timeout, http: &http.Client{
-		Transport:     &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, // an agent never sends anybody away
+		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}},
+		// an agent never sends anybody away
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}, nil
 }
 
@@ -149,7 +152,8 @@ func listenURL(h *config.HTTP) (string, error) {
 // baseURL checks a URL and leaves away what is not needed at its end.
 func baseURL(text string) (string, error) {
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" {
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" ||
+		u.Fragment != "" {
 		return "", fmt.Errorf("%q: it must be http://HOST:PORT or https://HOST:PORT", text)
 	}
 	if u.User != nil {
@@ -169,7 +173,8 @@ func readRoots(path string) (*x509.CertPool, error) {
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(data) {
-		return nil, fmt.Errorf("ca-file: %s: there is no certificate in it (PEM, -----BEGIN CERTIFICATE-----)", path)
+		return nil, fmt.Errorf("ca-file: %s: there is no certificate in it (PEM, -----BEGIN CERTIFICATE-----)",
+			path)
 	}
 	return pool, nil
 }
@@ -218,7 +223,8 @@ func (c *agentClient) status(ctx context.Context) (*agentAnswer, error) {
 }
 
 // get asks for a path, and wants an answer that is one. Its errors are one line each.
-func (c *agentClient) get(ctx context.Context, path string) (data []byte, response *http.Response, err error) {
+func (c *agentClient) get(ctx context.Context, path string) (
+	data []byte, response *http.Response, err error) {
 	if response, data, err = c.ask(ctx, http.MethodGet, path, nil); err == nil {
 		err = c.refused(response, data)
 	}
@@ -226,7 +232,8 @@ func (c *agentClient) get(ctx context.Context, path string) (data []byte, respon
 }
 
 // ask sends a request, and reads the whole answer. Its errors are one line each.
-func (c *agentClient) ask(ctx context.Context, method, path string, body []byte) (response *http.Response, data []byte, err error) {
+func (c *agentClient) ask(ctx context.Context, method, path string, body []byte) (
+	response *http.Response, data []byte, err error) {
 	within, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(within, method, c.url+path, bytes.NewReader(body))
@@ -257,7 +264,8 @@ func (c *agentClient) ask(ctx context.Context, method, path string, body []byte)
 }
 
 func (c *agentClient) notAnAgent(format string, args ...any) error {
-	return fmt.Errorf("%s answers with "+format+": is another service on this port?", append([]any{c.url}, args...)...)
+	return fmt.Errorf("%s answers with "+format+": is another service on this port?",
+		append([]any{c.url}, args...)...)
 }
 
 // tokenHint says whose token is meant.
@@ -273,7 +281,8 @@ func (c *agentClient) refused(r *http.Response, body []byte) error {
 	case r.StatusCode == http.StatusUnauthorized, r.StatusCode == http.StatusForbidden:
 		hint := c.ofAgent(tokenHint)
 		return fmt.Errorf("%s refuses the token (%s): give --token-file%s", c.url, r.Status, hint)
-	case r.StatusCode == http.StatusBadRequest && bytes.Contains(body, []byte("HTTP request to an HTTPS server")): // as Go's server says it
+	case r.StatusCode == http.StatusBadRequest &&
+		bytes.Contains(body, []byte("HTTP request to an HTTPS server")): // as Go's server says it
 		return fmt.Errorf("%s speaks TLS only: use https:// and, for a certificate authority of your own, --ca-file", c.url)
 	case r.StatusCode >= http.StatusInternalServerError:
 		return fmt.Errorf("%s does not work: it answers %s; look into the %s's log", c.url, r.Status, c.who)
@@ -298,7 +307,8 @@ func (c *agentClient) unreachable(err error) error {
 	case errors.As(err, &authority):
 		return fmt.Errorf("the certificate of %s comes from an authority that this machine does not know: give its certificate with --ca-file", c.url)
 	case errors.As(err, &host):
-		return fmt.Errorf("the certificate of %s is for another name (%w): give --url with a name that is in it", c.url, host)
+		return fmt.Errorf("the certificate of %s is for another name (%w): give --url with a name that is in it",
+			c.url, host)
 	case errors.As(err, &record) || strings.Contains(err.Error(), "HTTP response to HTTPS client"):
 		return fmt.Errorf("%s does not speak TLS: use http://", c.url)
 	case errors.As(err, &dns) && dns.IsNotFound:

@@ -44,10 +44,12 @@ func TestStatus_TrustsTheCertificateOfTheConfiguration(t *testing.T) {
 	}
 	for name, status := range map[string]int{"own.pem": 0, "other.pem": exitInternal} {
 		config := filepath.Join(dir, "sbr.yaml")
-		text := "system: s\nhttp: {listen: '" + server.Listener.Addr().String() + "', tls-cert-file: " + filepath.Join(dir, name) + ", tls-key-file: k}\n"
+		text := "system: s\nhttp: {listen: '" + server.Listener.Addr().String() + "', tls-cert-file: " +
+			filepath.Join(dir, name) + ", tls-key-file: k}\n"
 		require.NoError(t, os.WriteFile(config, []byte(text), 0o600))
 		var errOut strings.Builder
-		require.Equal(t, status, run([]string{"status", "-f", config}, streams{in: strings.NewReader(""), out: io.Discard, err: &errOut}), errOut.String())
+		require.Equal(t, status, run([]string{"status", "-f", config},
+			streams{in: strings.NewReader(""), out: io.Discard, err: &errOut}), errOut.String())
 		if status != 0 {
 			require.Contains(t, errOut.String(), "an authority that this machine does not know")
 		}
@@ -62,7 +64,8 @@ func certificate(t *testing.T, by *tls.Certificate) tls.Certificate {
 	serial, err := rand.Int(rand.Reader, big.NewInt(1<<62))
 	require.NoError(t, err)
 	c := &x509.Certificate{
-		SerialNumber: serial, Subject: pkix.Name{CommonName: serial.String()}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: serial, Subject: pkix.Name{CommonName: serial.String()},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, BasicConstraintsValid: true, IsCA: by == nil,
 	}
 	signer, signerKey := c, any(key)

@@ -68,8 +68,9 @@ func compare(s streams, paths []string, seeds seedRange, output string, variants
 func comparedCells(files []*scenarioFile, variants []string) (cells []*scenario.Prepared, err error) {
 	var problems []error
 	if len(variants) == 0 {
-		problems = append(problems, fmt.Errorf("--compare needs at least one name: %s, %s or a file such as sbr.yaml",
-			strings.Join(strategies.Keys(), ", "), asWritten))
+		problems = append(problems,
+			fmt.Errorf("--compare needs at least one name: %s, %s or a file such as sbr.yaml",
+				strings.Join(strategies.Keys(), ", "), asWritten))
 	}
 	for i, name := range variants {
 		if slices.Contains(variants[:i], name) {

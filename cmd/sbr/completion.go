@@ -16,7 +16,8 @@ func addCompletion(root *cobra.Command) {
 	for _, c := range root.Commands() {
 		if c.Name() == "completion" {
 			c.Short = "print the completion for bash, zsh, fish or powershell"
-			c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() } // without it cobra takes any word for a shell
+			// without it cobra takes any word for a shell
+			c.RunE = func(c *cobra.Command, _ []string) error { return c.Help() }
 		}
 	}
 	walk(root, completeValues)
@@ -55,7 +56,8 @@ func completeValues(c *cobra.Command) {
 			complete = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveDefault)
 		case strings.Contains(f.Value.Type(), "|"):
 			words := strings.Split(f.Value.Type(), "|")
-			words = slices.DeleteFunc(words, func(word string) bool { return word == "duration" }) // not a word but a kind
+			// not a word but a kind
+			words = slices.DeleteFunc(words, func(word string) bool { return word == "duration" })
 			complete = cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 		default:
 			return

@@ -34,7 +34,8 @@ type question struct {
 // addQuestion gives a command the flags of a question about clusters of at least so many members.
 func addQuestion(c *cobra.Command, least int) *question {
 	q := question{least: least}
-	c.Flags().IntVar(&q.members, "members", 0, "the number of members to compute with (default 5, or min-members if that is more)")
+	c.Flags().IntVar(&q.members, "members", 0,
+		"the number of members to compute with (default 5, or min-members if that is more)")
 	c.Flags().Var(word{&q.profile, timing.Profiles()}, "profile",
 		"the settings of Serf's failure detector (default: the file's serf.profile)")
 	return &q
@@ -117,9 +118,10 @@ func placeWarnings(f *config.File, store string) (ws []timing.Warning) {
 		{store, key, f.LeaseName()}, {f.Singleton.UseLease, "system", f.SingletonLeaseName("x")},
 	} {
 		if name, err := nameIn(lease.store, lease.name); err == nil && name != lease.name {
-			ws = append(ws, timing.Warning{Key: lease.key, Text: fmt.Sprintf("the lease %s is called %s in Kubernetes: "+
-				"another cluster whose name becomes the same would share the lease: "+
-				"give a name of lower-case letters, digits and -", lease.name, name)})
+			ws = append(ws, timing.Warning{Key: lease.key,
+				Text: fmt.Sprintf("the lease %s is called %s in Kubernetes: "+
+					"another cluster whose name becomes the same would share the lease: "+
+					"give a name of lower-case letters, digits and -", lease.name, name)})
 		}
 	}
 	if !f.HTTP.Loopback() {
@@ -147,7 +149,8 @@ func strategyLine(f *config.File, lease string) string {
 	strategy := strings.ToLower(f.SplitBrainResolver.ActiveStrategy)
 	line := fmt.Sprintf("system %s, strategy %s", f.System, strategy)
 	if f.SplitBrainResolver.NeedsLease() {
-		line += fmt.Sprintf(" over the lease %s (%s)", lease, f.SplitBrainResolver.LeaseMajority.LeaseImplementation)
+		line += fmt.Sprintf(" over the lease %s (%s)", lease,
+			f.SplitBrainResolver.LeaseMajority.LeaseImplementation)
 	}
 	return line + ", digest " + f.Digest()
 }
@@ -195,7 +198,8 @@ func (a *checkAnswer) text(p painter, title string, effective []byte, times [][]
 	if a.assumed {
 		assumed = " (give --members for yours)"
 	}
-	fmt.Fprintf(&b, "\n%s\n", p.bold(fmt.Sprintf("# Times of a clean cut, %d members%s, Serf profile %s:", a.Members, assumed, a.Profile)))
+	fmt.Fprintf(&b, "\n%s\n", p.bold(fmt.Sprintf("# Times of a clean cut, %d members%s, Serf profile %s:",
+		a.Members, assumed, a.Profile)))
 	if auto {
 		fmt.Fprintf(&b, "# stable-after is auto: %s for %d members.\n", a.Timing.StableAfter, a.Members)
 	}
@@ -228,7 +232,8 @@ func newConfigInit(s streams) *cobra.Command {
 		if *system == "" {
 			return badInput{errors.New("--system is empty: it must name the cluster")}
 		}
-		values := map[string]string{"system": *system, "split-brain-resolver.lease-majority.lease-implementation": *implementation}
+		values := map[string]string{"system": *system,
+			"split-brain-resolver.lease-majority.lease-implementation": *implementation}
 		maps.Copy(values, *set)
 		file, err := config.Template(values)
 		if err != nil {

@@ -63,7 +63,8 @@ func newDecide(s streams) *cobra.Command {
 		Long: decideHelp, Example: decideExample, Args: cobra.NoArgs,
 	}
 	output := addFormat(c)
-	file := c.Flags().StringP("file", "f", "", "read the view from this file instead of the standard input (YAML or JSON)")
+	file := c.Flags().StringP("file", "f", "",
+		"read the view from this file instead of the standard input (YAML or JSON)")
 	c.RunE = verb(func() error {
 		name, data, err := readInput(*file, s.in, maxDecideInput)
 		if err != nil {
@@ -94,8 +95,10 @@ func (in *decideInput) decide() (decideAnswer, sbr.View) {
 	}
 	answer := decideAnswer{
 		Strategy: strings.ToLower(in.Strategy), Self: in.Self, Responsible: view.Responsible(),
-		Decision: decision.String(), FinalDecision: d.Final.String(), AcquireDelay: d.Delay.String(), Minority: d.Minority,
-		Down: make([]string, 0, len(d.Down)), Survivors: make([]string, 0, len(view.Members)), Reason: d.Reason + ".",
+		Decision: decision.String(), FinalDecision: d.Final.String(), AcquireDelay: d.Delay.String(),
+		Minority: d.Minority,
+		Down:     make([]string, 0, len(d.Down)), Survivors: make([]string, 0, len(view.Members)),
+		Reason: d.Reason + ".",
 	}
 	if d.Group != nil {
 		answer.BrokenLinks = d.Group.Broken
@@ -136,7 +139,8 @@ func (a *decideAnswer) write(to io.Writer, view *sbr.View) error {
 		acts = "does not act"
 	}
 	row("  seen by", fmt.Sprintf("%s, which %s (leader: %s)", a.Self, acts, a.Leader))
-	_, err := fmt.Fprintf(to, "%s: %s\n\n%s\n%s", p.bold(a.Strategy), p.bold(a.FinalDecision), table(rows...), a.members(view, p))
+	_, err := fmt.Fprintf(to, "%s: %s\n\n%s\n%s", p.bold(a.Strategy), p.bold(a.FinalDecision), table(rows...),
+		a.members(view, p))
 	return err
 }
 
@@ -283,7 +287,8 @@ func (in *decideInput) checkStrategy(ps *strictyaml.Problems) {
 	before := len(*ps)
 	ps.OneOf("strategy", strings.ToLower(in.Strategy), strategies.Keys())
 	if in.Settings.MinorityDelay < 0 {
-		ps.Add("settings.acquire-lease-delay-for-minority", "is %v: it must not be negative", in.Settings.MinorityDelay)
+		ps.Add("settings.acquire-lease-delay-for-minority", "is %v: it must not be negative",
+			in.Settings.MinorityDelay)
 	}
 	ps.OneOf("settings.indirectly-connected", in.Settings.Indirect,
 		[]string{string(strategies.KeepLargestGroup), string(strategies.DownIndirectlyConnected)})
@@ -365,7 +370,8 @@ func (in *decideInput) view() sbr.View {
 			born = *m.Age
 		}
 		members = append(members, sbr.Member{
-			ID: sbr.ID(m.Name), Name: m.Name, Addr: m.Addr, Roles: m.Roles, Born: born, Status: status, Unreachable: unreachable[m.Name],
+			ID: sbr.ID(m.Name), Name: m.Name, Addr: m.Addr, Roles: m.Roles, Born: born, Status: status,
+			Unreachable: unreachable[m.Name],
 		})
 	}
 	var reports []sbr.Report

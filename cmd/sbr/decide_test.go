@@ -16,7 +16,8 @@ import (
 func decide(t *testing.T, input string) (answer decideAnswer, status int, stderr string) {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	status = run([]string{"decide", "-o", "json"}, streams{in: strings.NewReader(input), out: &out, err: &errOut})
+	status = run([]string{"decide", "-o", "json"},
+		streams{in: strings.NewReader(input), out: &out, err: &errOut})
 	if status == 0 {
 		require.NoError(t, json.Unmarshal(out.Bytes(), &answer))
 		require.Empty(t, errOut.String())
@@ -28,7 +29,8 @@ func decide(t *testing.T, input string) (answer decideAnswer, status int, stderr
 
 // The order of the input does not matter: neither of members nor of anything else.
 func TestDecide_OrderOfTheInputDoesNotMatter(t *testing.T) {
-	members := []string{`{"name":"A","age":2}`, `{"name":"B","age":1}`, `{"name":"C","status":"joining"}`, `{"name":"D","age":3}`}
+	members := []string{`{"name":"A","age":2}`, `{"name":"B","age":1}`, `{"name":"C","status":"joining"}`,
+		`{"name":"D","age":3}`}
 	for _, strategy := range strategies.Keys() {
 		input := func(members []string) string {
 			return fmt.Sprintf(`{"strategy":%q,"settings":{"quorum-size":3,"address":"A"},"self":"A","unreachable":["D","C"],"members":[%s]}`,
@@ -54,8 +56,9 @@ func TestDecide_LargeClusters(t *testing.T) {
 			unreachable = append(unreachable, fmt.Sprintf("%q", fmt.Sprintf("n%d", i)))
 		}
 	}
-	answer, status, stderr := decide(t, fmt.Sprintf(`{"strategy":"keep-majority","self":"n0","members":[%s],"unreachable":[%s]}`,
-		strings.Join(members, ","), strings.Join(unreachable, ",")))
+	answer, status, stderr := decide(t,
+		fmt.Sprintf(`{"strategy":"keep-majority","self":"n0","members":[%s],"unreachable":[%s]}`,
+			strings.Join(members, ","), strings.Join(unreachable, ",")))
 	require.Zero(t, status, stderr)
 	require.Equal(t, "down-unreachable", answer.FinalDecision)
 	require.Len(t, answer.Down, n/2-1)
@@ -95,7 +98,8 @@ func FuzzDecide(f *testing.F) {
 			}
 		}
 		if len(answer.Down)+len(answer.Survivors) != downable {
-			t.Fatalf("%d members can be downed, but down is %q and survivors are %q", downable, answer.Down, answer.Survivors)
+			t.Fatalf("%d members can be downed, but down is %q and survivors are %q", downable, answer.Down,
+				answer.Survivors)
 		}
 		if answer.Reason == "." || strings.Contains(answer.Reason, "\n") {
 			t.Fatalf("no sentence: %q", answer.Reason)

@@ -37,16 +37,21 @@ var errNotOneSide = errors.New("not exactly one side is up at the end")
 
 func newDemo(s streams) *cobra.Command {
 	opt := demo.DefaultOptions()
-	c := &cobra.Command{Use: "demo", Short: "cut a cluster of real Serf nodes and watch one lease decide", Long: demoHelp, Example: demoExamples, Args: cobra.NoArgs}
+	c := &cobra.Command{Use: "demo", Short: "cut a cluster of real Serf nodes and watch one lease decide",
+		Long: demoHelp, Example: demoExamples, Args: cobra.NoArgs}
 	output := addWord(c, "output", "o", formatText, "how the answer is written", formatText, formatJSON)
 	f := c.Flags()
 	f.StringVar(&opt.Split, "split", opt.Split, "sizes of the sides, n1 first")
-	f.Var(word{&opt.Strategy, strategies.Keys()}, "strategy", "the active strategy, by its `KEY` in the configuration")
-	f.DurationVar(&opt.StableAfter, "stable-after", opt.StableAfter, "how long the view must be stable before a decision")
+	f.Var(word{&opt.Strategy, strategies.Keys()}, "strategy",
+		"the active strategy, by its `KEY` in the configuration")
+	f.DurationVar(&opt.StableAfter, "stable-after", opt.StableAfter,
+		"how long the view must be stable before a decision")
 	f.BoolVar(&opt.Defaults, "defaults", false, "with the default times of everything, Serf included")
 	f.StringVar(&opt.Pause, "pause", "", "a member that is paused from the cut until everything is over")
-	f.StringVar(&opt.Kubeconfig, "kubeconfig", "", "keep the lease in the API server of this file (default: in memory)")
-	f.StringVar(&opt.Namespace, "namespace", "", "namespace of the lease in Kubernetes (default: as the kubeconfig says)")
+	f.StringVar(&opt.Kubeconfig, "kubeconfig", "",
+		"keep the lease in the API server of this file (default: in memory)")
+	f.StringVar(&opt.Namespace, "namespace", "",
+		"namespace of the lease in Kubernetes (default: as the kubeconfig says)")
 	f.StringVar(&opt.System, "system", opt.System, "name of the cluster; the lease is called <system>-sbr")
 	c.MarkFlagsMutuallyExclusive("defaults", "stable-after")
 	c.RunE = interruptibleVerb(func(ctx context.Context) error {

@@ -35,7 +35,8 @@ const downExample = `  sbr down n4 --reason 'disk is broken'
   sbr down n4 --yes --url http://n1.example.com:7380 --token-file token -o json`
 
 func newDown(s streams) *cobra.Command {
-	c := &cobra.Command{Use: "down MEMBER", Short: "down a member on the decision of an operator", Long: downHelp, Example: downExample, Args: cobra.ExactArgs(1)}
+	c := &cobra.Command{Use: "down MEMBER", Short: "down a member on the decision of an operator",
+		Long: downHelp, Example: downExample, Args: cobra.ExactArgs(1)}
 	c.ValidArgsFunction = cobra.NoFileCompletions
 	flags, output := addAgent(c), addFormat(c)
 	timeout := c.Flags().Lookup("timeout")
@@ -60,7 +61,8 @@ type downResult struct {
 	web.DownAnswer
 }
 
-func down(ctx context.Context, s streams, client *agentClient, request web.DownRequest, yes bool, output string) error {
+func down(ctx context.Context, s streams, client *agentClient, request web.DownRequest, yes bool,
+	output string) error {
 	a, err := client.status(ctx)
 	if err != nil {
 		return err
@@ -74,7 +76,8 @@ func down(ctx context.Context, s streams, client *agentClient, request web.DownR
 	if result.Outcome != web.OutcomeDowned {
 		return s.message(output, result, result.Message, false)
 	}
-	done := request.Member + " is downed: where it still runs it ends, and it comes back only as a new incarnation"
+	done := request.Member +
+		" is downed: where it still runs it ends, and it comes back only as a new incarnation"
 	return s.message(output, result, done, true)
 }
 
@@ -114,7 +117,8 @@ func (c *agentClient) down(ctx context.Context, request web.DownRequest) (answer
 	}
 	response, data, err := c.ask(ctx, http.MethodPost, "/down", body)
 	if err != nil {
-		return answer, fmt.Errorf("it is not known whether %s is downed: %w: look at sbr status", request.Member, err)
+		return answer, fmt.Errorf("it is not known whether %s is downed: %w: look at sbr status",
+			request.Member, err)
 	}
 	if json.Unmarshal(data, &answer) == nil && answer.Outcome != "" {
 		return answer, nil

@@ -29,7 +29,8 @@ func newExplainTiming(s streams) *cobra.Command {
 	output, q := addFormat(c), addQuestion(c, least)
 	var file string
 	addConfig(c.Flags(), &file, ", or - for standard input (default: all defaults)")
-	verbose := c.Flags().BoolP("verbose", "v", false, "show for each time the sum that it is, and the keys that change it")
+	verbose := c.Flags().BoolP("verbose", "v", false,
+		"show for each time the sum that it is, and the keys that change it")
 	c.RunE = verb(func() error {
 		if err := q.validate(c); err != nil {
 			return err
@@ -64,8 +65,9 @@ type explanation struct {
 func newExplanation(f *config.File, members int, profile string) *explanation {
 	in, r := f.Times(members, profile)
 	return &explanation{
-		Members: in.Members, Larger: in.Members - in.Members/2, Profile: profile, Strategy: f.SplitBrainResolver.ActiveStrategy,
-		Steps: r.Steps, Timing: newTimingAnswer(in, &r), Warnings: r.Warnings, timeline: r.Timeline(),
+		Members: in.Members, Larger: in.Members - in.Members/2, Profile: profile,
+		Strategy: f.SplitBrainResolver.ActiveStrategy,
+		Steps:    r.Steps, Timing: newTimingAnswer(in, &r), Warnings: r.Warnings, timeline: r.Timeline(),
 	}
 }
 
@@ -73,7 +75,8 @@ func newExplanation(f *config.File, members int, profile string) *explanation {
 // table comes from.
 func (x *explanation) text(p painter, verbose bool) string {
 	var b strings.Builder
-	title := fmt.Sprintf("Times of a clean cut: %d members, %s, Serf profile %s.", x.Members, strings.ToLower(x.Strategy), x.Profile)
+	title := fmt.Sprintf("Times of a clean cut: %d members, %s, Serf profile %s.", x.Members,
+		strings.ToLower(x.Strategy), x.Profile)
 	fmt.Fprintln(&b, p.bold(title))
 	fmt.Fprintf(&b, "The larger half has %d; a lone node is cut off from all others. All times count from the cut.\n\n", x.Larger)
 	rows := [][]string{{"", "LARGER HALF", "A LONE NODE"}}

@@ -22,7 +22,8 @@ func TestExplainTiming_SumsAddUp(t *testing.T) {
 		r := &f.SplitBrainResolver
 		r.ActiveStrategy = rapid.SampledFrom(strategies.Keys()).Draw(t, "strategy")
 		r.StableAfter = strictyaml.AutoDuration(wholeSeconds(t, "stable-after", 1, 60))
-		r.DownAllWhenUnstable = strictyaml.OnOffDuration{On: rapid.Bool().Draw(t, "unstable"), For: wholeSeconds(t, "unstable-for", 0, 20)}
+		r.DownAllWhenUnstable = strictyaml.OnOffDuration{On: rapid.Bool().Draw(t, "unstable"),
+			For: wholeSeconds(t, "unstable-for", 0, 20)}
 		r.LeaseMajority.AcquireLeaseDelayForMinority = wholeSeconds(t, "delay", 0, 10)
 		r.Probe.Neighbours = rapid.IntRange(0, 20).Draw(t, "neighbours")
 		r.Probe.Tries = rapid.IntRange(1, 5).Draw(t, "tries")
@@ -98,7 +99,8 @@ func TestExplainTiming_KeysChangeTheirStep(t *testing.T) {
 					require.Greater(t, len(after.Warnings), len(newExplanation(base(), 50, "lan").Warnings))
 					continue
 				}
-				require.NotEqual(t, fmt.Sprint(s.Sums, s.Text), fmt.Sprint(after.Steps[i].Sums, after.Steps[i].Text), "%s does not change %s", key, s.Name)
+				require.NotEqual(t, fmt.Sprint(s.Sums, s.Text), fmt.Sprint(after.Steps[i].Sums, after.Steps[i].Text),
+					"%s does not change %s", key, s.Name)
 			}
 		}
 	}
@@ -110,7 +112,8 @@ func has(values map[string]any, path string) bool {
 		if key == path {
 			return true
 		}
-		if inner, ok := value.(map[string]any); ok && len(path) > len(key) && path[:len(key)+1] == key+"." && has(inner, path[len(key)+1:]) {
+		if inner, ok := value.(map[string]any); ok && len(path) > len(key) && path[:len(key)+1] == key+
+			"." && has(inner, path[len(key)+1:]) {
 			return true
 		}
 	}

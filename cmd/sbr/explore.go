@@ -72,8 +72,9 @@ type exploreAll struct {
 
 func newExplore(s streams) *cobra.Command {
 	c := &cobra.Command{
-		Use: "explore", Short: "try everything that can happen to a small cluster", Long: exploreHelp, Example: exploreExample,
-		Args: cobra.NoArgs,
+		Use: "explore", Short: "try everything that can happen to a small cluster", Long: exploreHelp,
+		Example: exploreExample,
+		Args:    cobra.NoArgs,
 	}
 	o := exploreAll{strategy: "lease-majority"}
 	f := c.Flags()
@@ -82,14 +83,21 @@ func newExplore(s streams) *cobra.Command {
 	f.IntVar(&o.plan.Crashes, "crashes", 1, "how many members may crash")
 	f.IntVar(&o.plan.Pauses, "pauses", 0, "how many times a member may be paused")
 	f.IntVar(&o.plan.Leaves, "leaves", 0, "how many members may leave in good order")
-	f.IntVar(&o.plan.Removals, "removals", 0, "how many times an operator may remove a failed member from the list of a side")
-	f.IntVar(&o.plan.Forgets, "forgets", 0, "how many times the record may be deleted, or become an older one; needs --watch on")
-	f.IntVar(&o.plan.Restarts, "restarts", 0, "how many members may start anew, each once, with their state; up to 4 members")
-	f.IntVar(&o.plan.NoStore, "no-store", 0, "how many members may be unable to reach the lease store: every choice of them")
-	f.BoolVar(&o.plan.LateCut, "late-detection", false, "let --lost happen to the news of the cut, too: a member notices another one later")
+	f.IntVar(&o.plan.Removals, "removals", 0,
+		"how many times an operator may remove a failed member from the list of a side")
+	f.IntVar(&o.plan.Forgets, "forgets", 0,
+		"how many times the record may be deleted, or become an older one; needs --watch on")
+	f.IntVar(&o.plan.Restarts, "restarts", 0,
+		"how many members may start anew, each once, with their state; up to 4 members")
+	f.IntVar(&o.plan.NoStore, "no-store", 0,
+		"how many members may be unable to reach the lease store: every choice of them")
+	f.BoolVar(&o.plan.LateCut, "late-detection", false,
+		"let --lost happen to the news of the cut, too: a member notices another one later")
 	f.Var(word{&o.strategy, strategies.Keys()}, "strategy", "the strategy, by its `KEY` in the configuration")
-	o.unknown = addWord(c, "when-lease-unknown", "", "down", "what a side does when none of its members gets an answer from the store", "down", "suspend")
-	o.watch = addWord(c, "watch", "", "off", "whether members watch the lease; off is the harder case", "on", "off")
+	o.unknown = addWord(c, "when-lease-unknown", "", "down",
+		"what a side does when none of its members gets an answer from the store", "down", "suspend")
+	o.watch = addWord(c, "watch", "", "off", "whether members watch the lease; off is the harder case",
+		"on", "off")
 	f.DurationVar(&o.budget, "time", 0, "how long at most (default: until everything was tried)")
 	o.output = addWord(c, "output", "o", formatText, "how the result is written", formatText, formatJSON)
 	c.RunE = interruptibleVerb(func(ctx context.Context) error { return o.run(ctx, s) })
@@ -228,7 +236,8 @@ func (o *exploreAll) report(families []explore.Family, results []explore.FamilyR
 			n, r.Sizes = len(r.Sizes), append(r.Sizes, walkRow{Sizes: f.Sizes})
 		}
 		row := walkRow{
-			Walks: x.Walked, Covered: x.Covered, WalkCounts: x.WalkCounts, missing: len(f.Walks) - x.Walked - x.Covered,
+			Walks: x.Walked, Covered: x.Covered, WalkCounts: x.WalkCounts,
+			missing: len(f.Walks) - x.Walked - x.Covered,
 		}
 		for _, w := range f.Walks {
 			if name := explore.Partition(w.Sides).String(); !known[name] {
@@ -248,7 +257,9 @@ func (o *exploreAll) report(families []explore.Family, results []explore.FamilyR
 
 // violated notes a violation. Of violations that say the same that with the fewest steps is kept.
 func (r *walkReport) violated(v explore.Violation) {
-	k := slices.IndexFunc(r.Violations, func(w explore.Violation) bool { return w.Promise == v.Promise && w.Text == v.Text })
+	k := slices.IndexFunc(r.Violations, func(w explore.Violation) bool {
+		return w.Promise == v.Promise && w.Text == v.Text
+	})
 	switch {
 	case k >= 0 && len(v.Steps) < len(r.Violations[k].Steps):
 		r.Violations[k] = v

@@ -70,9 +70,11 @@ func newExploreRandom(s streams) *cobra.Command {
 	o := exploreRandom{seeds: seedRange{from: 1, to: 10_000, endless: true}}
 	c.Flags().Var(&o.seeds, "seeds", "the seeds to play")
 	c.Flags().DurationVar(&o.budget, "for", 0, "how long at most (default: until all seeds are played)")
-	c.Flags().StringVar(&o.out, "out", "", "the folder for the scenarios of failures; it is made if it is not there")
+	c.Flags().StringVar(&o.out, "out", "",
+		"the folder for the scenarios of failures; it is made if it is not there")
 	c.Flags().BoolVar(&o.require, "require-coverage", false, "fail if a known transition is never taken")
-	output := addWord(c, "output", "o", formatText, "how the result is written", formatText, formatJSON, formatJUnit)
+	output := addWord(c, "output", "o", formatText, "how the result is written", formatText, formatJSON,
+		formatJUnit)
 	_ = c.RegisterFlagCompletionFunc("seeds", cobra.NoFileCompletions)
 	_ = c.RegisterFlagCompletionFunc("for", cobra.NoFileCompletions)
 	_ = c.RegisterFlagCompletionFunc("out", cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs))
@@ -100,7 +102,8 @@ func (o *exploreRandom) run(ctx context.Context, s streams) error {
 	started := time.Now()
 	findings, interrupted := o.explore(ctx, s)
 	report := &explore.Report{
-		Schema: explore.Schema, Version: buildVersion().build(), From: o.seeds.from, To: o.seeds.to, For: explore.Span(o.budget),
+		Schema: explore.Schema, Version: buildVersion().build(), From: o.seeds.from, To: o.seeds.to,
+		For:         explore.Span(o.budget),
 		Interrupted: interrupted, Elapsed: explore.Span(time.Since(started).Round(time.Millisecond)),
 	}
 	report.Take(findings)
@@ -193,7 +196,8 @@ func (o *exploreRandom) text(p painter, r *explore.Report) string {
 	}
 	o.textTransitions(&b, p, r)
 	if r.Excepted > 0 {
-		fmt.Fprintf(&b, "excepted: in %s the store lost a verdict that no survivor could tell again\n", count(r.Excepted, "run"))
+		fmt.Fprintf(&b, "excepted: in %s the store lost a verdict that no survivor could tell again\n",
+			count(r.Excepted, "run"))
 	}
 	fmt.Fprintf(&b, "singletons: %s\nshards: %s\n%s\n", &r.Singletons, &r.Shards, o.textSummary(p, r))
 	return b.String()
@@ -258,7 +262,8 @@ func (o *exploreRandom) textSummary(p painter, r *explore.Report) string {
 		line = p.red(fmt.Sprintf("%s of %s failed", thousands(r.Failed), countThousands(r.Runs, "run")))
 	}
 	took := time.Duration(r.Elapsed)
-	return fmt.Sprintf("%s\n%s (%s) in %v, %s a second", taken, line, which.words(), took, thousands(perSecond(r.Runs, took)))
+	return fmt.Sprintf("%s\n%s (%s) in %v, %s a second", taken, line, which.words(),
+		took, thousands(perSecond(r.Runs, took)))
 }
 
 // verdict is the error of a result in which something is broken.

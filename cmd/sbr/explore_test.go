@@ -48,12 +48,14 @@ func TestExplore_IsDeterministic(t *testing.T) {
 	o := exploreQuestion()
 	families, err := o.families()
 	require.NoError(t, err)
-	require.Equal(t, o.report(families, walkAll(t.Context(), families, nil)), o.report(families, walkAll(t.Context(), families, nil)))
+	require.Equal(t, o.report(families, walkAll(t.Context(), families, nil)),
+		o.report(families, walkAll(t.Context(), families, nil)))
 }
 
 // A walk that panics is a violation of its family, not the end of the others.
 func TestExplore_APanicIsAViolation(t *testing.T) {
-	r := walkFamily(t.Context(), explore.Family{Form: "2>1", Partition: "n1 n2 | n3", Walks: []explore.Walk{{Sides: [][]int{{0}, {1}}}}})
+	r := walkFamily(t.Context(), explore.Family{Form: "2>1", Partition: "n1 n2 | n3",
+		Walks: []explore.Walk{{Sides: [][]int{{0}, {1}}}}})
 	require.False(t, r.Complete)
 	require.Len(t, r.Broken, 1)
 	require.Contains(t, r.Broken[0].Text, "internal error: the walk 2>1 panicked: ")
@@ -117,7 +119,8 @@ func TestExploreRandom_WritesFailures(t *testing.T) {
 	require.NoError(t, o.shrink(t.Context(), r))
 	require.Equal(t, "sbr simulate "+dir+"/S1-seed-7.yaml --seeds 7", r.Failures[0].Replay)
 	require.Equal(t, "sbr simulate "+dir+"/S1-seed-7-2.yaml --seeds 7", r.Failures[1].Replay)
-	for _, name := range []string{"S1-seed-7.yaml", "S1-seed-7-original.yaml", "S1-seed-7-2.yaml", "S1-seed-7-2-original.yaml"} {
+	for _, name := range []string{"S1-seed-7.yaml", "S1-seed-7-original.yaml", "S1-seed-7-2.yaml",
+		"S1-seed-7-2-original.yaml"} {
 		files, err := loadScenarios([]string{dir + "/" + name}, nil)
 		require.NoError(t, err)
 		require.Contains(t, scenario.Judge(files[0].Scenario, 7).Failures[0], "S1 broken")
@@ -159,9 +162,10 @@ func TestExploreRandom_WriteErrorIsReported(t *testing.T) {
 // JUnit is what servers take: valid, with sums that are right, and no two cases of one name.
 func TestExploreRandom_JUnitIsWhatServersRead(t *testing.T) {
 	nasty := "<&\"'> \x00\x1b ]]> \xff"
-	r := &explore.Report{Version: "v1", Played: explore.Played{Runs: 7, Failed: 3}, Interrupted: true, Never: []string{nasty}, Failures: []*explore.Failure{
-		{Promise: "S1", Shape: "a", Text: nasty, Seed: 3, Scenario: nasty}, {Promise: "S1", Shape: "b", Text: "b", Seed: 3},
-	}}
+	r := &explore.Report{Version: "v1", Played: explore.Played{Runs: 7, Failed: 3}, Interrupted: true,
+		Never: []string{nasty}, Failures: []*explore.Failure{
+			{Promise: "S1", Shape: "a", Text: nasty, Seed: 3, Scenario: nasty}, {Promise: "S1", Shape: "b", Text: "b", Seed: 3},
+		}}
 	var out bytes.Buffer
 	o := exploreRandom{require: true}
 	require.NoError(t, o.junit(&out, r))

@@ -165,7 +165,8 @@ func readFile(path string, limit int64) ([]byte, error) {
 // names of their own.
 func notPipe(path string) error {
 	info, err := os.Stat(path)
-	if err != nil || info.Mode()&fs.ModeNamedPipe == 0 || strings.HasPrefix(path, "/dev/") || strings.HasPrefix(path, "/proc/") {
+	if err != nil || info.Mode()&fs.ModeNamedPipe == 0 || strings.HasPrefix(path, "/dev/") ||
+		strings.HasPrefix(path, "/proc/") {
 		return nil // what is wrong otherwise, opening it says
 	}
 	return fmt.Errorf("%s: is a named pipe: give a file, or - to read the standard input", path)

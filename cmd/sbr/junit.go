@@ -149,23 +149,27 @@ func (o *exploreRandom) junit(to io.Writer, r *explore.Report) error {
 	var interrupted, untaken *junitFailure
 	if r.Interrupted {
 		interrupted = &junitFailure{
-			Message: "interrupted", Type: "simulation", Text: fmt.Sprintf("interrupted after %s\n", count(r.Runs, "run")),
+			Message: "interrupted", Type: "simulation",
+			Text: fmt.Sprintf("interrupted after %s\n", count(r.Runs, "run")),
 		}
 	}
 	if o.require && len(r.Never) > 0 { // it fails only if that was asked for
 		untaken = &junitFailure{
-			Message: count(len(r.Never), "known transition") + " never taken", Type: "coverage", Text: strings.Join(r.Never, "\n") + "\n",
+			Message: count(len(r.Never), "known transition") + " never taken", Type: "coverage",
+			Text: strings.Join(r.Never, "\n") + "\n",
 		}
 	}
 	s.add(countThousands(r.Runs, "run"), time.Duration(r.Elapsed), interrupted)
 	for _, f := range r.Failures {
 		s.add(f.Promise+": "+f.Shape, 0, &junitFailure{ // the same name every night, and no other kind has it
-			Message: f.Text, Type: "simulation", Text: f.Text + "\nreplay: " + f.Replay + "\nsmallest scenario:\n" + f.Scenario,
+			Message: f.Text, Type: "simulation", Text: f.Text + "\nreplay: " + f.Replay + "\nsmallest scenario:\n" +
+				f.Scenario,
 		})
 	}
 	s.add("every known transition is taken", 0, untaken)
 	s.Time = seconds(time.Duration(r.Elapsed))
-	all := junitSuites{Name: "sbr explore random", Tests: s.Tests, Failures: s.Failures, Time: s.Time, Suites: []*junitSuite{s}}
+	all := junitSuites{Name: "sbr explore random", Tests: s.Tests, Failures: s.Failures, Time: s.Time,
+		Suites: []*junitSuite{s}}
 	text, err := xml.MarshalIndent(all, "", "  ")
 	if err != nil {
 		return err

@@ -48,7 +48,8 @@ func junitReport(t *testing.T, runs ...*played) []byte {
 }
 
 func failedRun(file *scenarioFile, name string, seed uint64, failures ...string) *played {
-	return &played{Result: scenario.Result{Scenario: name, Seed: seed, Passed: len(failures) == 0, Failures: failures}, file: file, took: time.Millisecond}
+	return &played{Result: scenario.Result{Scenario: name, Seed: seed, Passed: len(failures) == 0,
+		Failures: failures}, file: file, took: time.Millisecond}
 }
 
 // Names and failures come from files and from panics: whatever is in them, the report stays one, and people
@@ -58,7 +59,8 @@ func TestSimulate_JUnitWithHostileText(t *testing.T) {
 	for _, hostile := range []string{
 		"<&\"'>", "]]>", "<![CDATA[", "<!-- -->", "\x00\x01\x1b[31m\x7f", "\xff\xfe", "\u202e\u2028", "\ufffe\uffff", "🙂👩‍👩‍👧", " ", "\t\r\n", "&#0;", strings.Repeat("x", 1<<20),
 	} {
-		report := junitReport(t, failedRun(file, hostile, 1), failedRun(file, hostile, 2, "a "+hostile, hostile), failedRun(&scenarioFile{path: hostile}, "b", 1, "c"))
+		report := junitReport(t, failedRun(file, hostile, 1), failedRun(file, hostile, 2, "a "+hostile, hostile),
+			failedRun(&scenarioFile{path: hostile}, "b", 1, "c"))
 		cases, failures := validJUnit(t, report)
 		require.Equal(t, 3, cases)
 		require.Equal(t, 2, failures)
@@ -67,7 +69,8 @@ func TestSimulate_JUnitWithHostileText(t *testing.T) {
 
 func TestSimulate_JUnitTellsWhatFailedAndHowToReplayIt(t *testing.T) {
 	var all junitSuites
-	require.NoError(t, xml.Unmarshal(junitReport(t, failedRun(&scenarioFile{path: "dir/x y.yaml"}, "a name", 7, "first", "second")), &all))
+	require.NoError(t, xml.Unmarshal(junitReport(t,
+		failedRun(&scenarioFile{path: "dir/x y.yaml"}, "a name", 7, "first", "second")), &all))
 	require.Equal(t, []junitProperty{{"file", "dir/x y.yaml"}}, all.Suites[0].Properties)
 	c := all.Suites[0].Cases[0]
 	require.Equal(t, "a name, seed 7", c.Name)
@@ -75,7 +78,8 @@ func TestSimulate_JUnitTellsWhatFailedAndHowToReplayIt(t *testing.T) {
 	require.Equal(t, "0.001", c.Time)
 	require.Equal(t, "first", c.Failure.Message)
 	require.Equal(t, "simulation", c.Failure.Type)
-	require.Equal(t, "first\nsecond\nreplay: sbr simulate 'dir/x y.yaml' --seeds 7\ntrace-hash: \n", c.Failure.Text)
+	require.Equal(t, "first\nsecond\nreplay: sbr simulate 'dir/x y.yaml' --seeds 7\ntrace-hash: \n",
+		c.Failure.Text)
 }
 
 // GitLab takes cases with the same class and name for one, and drops all but the first.

@@ -55,7 +55,8 @@ func addLease(c *cobra.Command) *leaseFlags {
 		return cobra.MaximumNArgs(1)(c, args)
 	}
 	addConfig(flags, &l.file, " that names the lease")
-	flags.StringVar(&l.lease, "lease", "", "the lease itself: kubernetes:NAME, file:PATH, or etcd, postgres or mongodb:NAME")
+	flags.StringVar(&l.lease, "lease", "",
+		"the lease itself: kubernetes:NAME, file:PATH, or etcd, postgres or mongodb:NAME")
 	l.addPlace(flags)
 	flags.Var(word{&l.api, leaseAPIs}, "api", "whose Lease object it is (default native)")
 	return &l
@@ -63,9 +64,11 @@ func addLease(c *cobra.Command) *leaseFlags {
 
 // addPlace adds the flags that say where Kubernetes keeps it.
 func (l *leaseFlags) addPlace(flags *pflag.FlagSet) {
-	flags.StringVar(&l.kubeconfig, "kubeconfig", "", "path of a kubeconfig (default: the pod's service account, else what kubectl uses)")
+	flags.StringVar(&l.kubeconfig, "kubeconfig", "",
+		"path of a kubeconfig (default: the pod's service account, else what kubectl uses)")
 	flags.StringVar(&l.context, "context", "", "context of the kubeconfig (default: its current one)")
-	flags.StringVarP(&l.namespace, "namespace", "n", "", "namespace of the lease (default: the pod's, or the context's)")
+	flags.StringVarP(&l.namespace, "namespace", "n", "",
+		"namespace of the lease (default: the pod's, or the context's)")
 }
 
 // target is a lease that flags or a configuration name.
@@ -107,7 +110,8 @@ func (l *leaseFlags) named() (t *target, err error) {
 			return nil, errors.New("which lease? give -f sbr.yaml, or NAME (in Kubernetes), or file:PATH")
 		}
 		if t.implementation, err = t.config.LeaseStore(); err == nil && t.implementation == "" {
-			err = fmt.Errorf("system %s decides without a lease: name one, as NAME (in Kubernetes) or file:PATH", t.config.System)
+			err = fmt.Errorf("system %s decides without a lease: name one, as NAME (in Kubernetes) or file:PATH",
+				t.config.System)
 		}
 		return t, err
 	}
@@ -163,7 +167,8 @@ func (l *leaseFlags) with(ctx context.Context, f func(*target) error) error {
 // owned opens a lease under an owner's name. It is closed, not released, at the end. Without a name it is
 // user@host, so that a release finds what an acquire in another process has acquired. A heartbeatTimeout
 // other than zero replaces the configuration's.
-func (l *leaseFlags) owned(ctx context.Context, owner string, heartbeatTimeout time.Duration, f func(*target, *lease.Lease) error) error {
+func (l *leaseFlags) owned(ctx context.Context, owner string, heartbeatTimeout time.Duration,
+	f func(*target, *lease.Lease) error) error {
 	return l.with(ctx, func(t *target) error {
 		if heartbeatTimeout != 0 {
 			t.settings.HeartbeatTimeout = heartbeatTimeout
@@ -180,7 +185,8 @@ func (l *leaseFlags) owned(ctx context.Context, owner string, heartbeatTimeout t
 
 // addOwner gives a command the flag --owner.
 func addOwner(c *cobra.Command) *string {
-	return c.Flags().String("owner", "", "under whose name; the same name is the same owner (default: USER@HOST)")
+	return c.Flags().String("owner", "",
+		"under whose name; the same name is the same owner (default: USER@HOST)")
 }
 
 func userName() string {
@@ -201,7 +207,8 @@ func hostName() string {
 
 // read reads the record within the lease's operation timeout.
 func (t *target) read(ctx context.Context) (lease.Snapshot, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, t.settings.OperationTimeout, fmt.Errorf("no answer within %v", t.settings.OperationTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, t.settings.OperationTimeout,
+		fmt.Errorf("no answer within %v", t.settings.OperationTimeout))
 	defer cancel()
 	s, err := t.store.Read(ctx)
 	if err != nil && ctx.Err() != nil {

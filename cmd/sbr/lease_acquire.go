@@ -28,7 +28,8 @@ func newLeaseAcquire(s streams) *cobra.Command {
 	var during, timeout strictyaml.Span
 	flags, output, owner := addLease(c), addFormat(c), addOwner(c)
 	c.Flags().Var(spanFlag{&during}, "for", "how long (default: the heartbeat-timeout)")
-	c.Flags().Var(spanFlag{&timeout}, "heartbeat-timeout", "how long everybody waits for a silent holder (default: the configuration's, or 2m)")
+	c.Flags().Var(spanFlag{&timeout}, "heartbeat-timeout",
+		"how long everybody waits for a silent holder (default: the configuration's, or 2m)")
 	wait := c.Flags().Duration("wait", 0, "wait so long for the lease to become free")
 	c.RunE = interruptibleVerb(func(ctx context.Context) error {
 		return flags.owned(ctx, *owner, time.Duration(timeout), func(t *target, l *lease.Lease) error {
@@ -37,7 +38,8 @@ func newLeaseAcquire(s streams) *cobra.Command {
 				p.For = time.Duration(during)
 			}
 			if p.For <= 0 || p.For > most {
-				return badInput{fmt.Errorf("--for %v: it must be positive and at most the heartbeat-timeout (%v)", during, strictyaml.Span(most))}
+				return badInput{fmt.Errorf("--for %v: it must be positive and at most the heartbeat-timeout (%v)", during,
+					strictyaml.Span(most))}
 			}
 			if *wait < 0 {
 				return badInput{fmt.Errorf("--wait %v: it must not be negative", *wait)}

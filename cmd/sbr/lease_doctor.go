@@ -76,7 +76,8 @@ func (t *target) diagnose(ctx context.Context) *diagnosis {
 
 func (t *target) diagnoseKubernetes(ctx context.Context, d *diagnosis) {
 	k, cfg := &t.config.Lease.Kubernetes, kubernetes.DefaultConfig()
-	cfg.Kubeconfig, cfg.Context, cfg.Namespace, cfg.API = k.Kubeconfig, k.Context, k.Namespace, kubernetes.API(k.API)
+	cfg.Kubeconfig, cfg.Context, cfg.Namespace, cfg.API = k.Kubeconfig, k.Context, k.Namespace,
+		kubernetes.API(k.API)
 	cfg.RequestTimeout = t.settings.OperationTimeout
 	name, err := kubernetes.LeaseName(t.spec.System, t.spec.Name)
 	if err != nil {
@@ -85,9 +86,11 @@ func (t *target) diagnoseKubernetes(ctx context.Context, d *diagnosis) {
 	}
 	cfg.Name = name
 	found := kubernetes.Diagnose(ctx, cfg)
-	d.Lease, d.Server, d.User, d.Findings, d.Healthy = t.implementation+":"+found.Lease, found.Server, found.User, found.Findings, found.OK()
+	d.Lease, d.Server, d.User, d.Findings, d.Healthy = t.implementation+":"+found.Lease, found.Server,
+		found.User, found.Findings, found.OK()
 	if n := len(found.RoundTrips); n > 0 {
-		d.RoundTrip = &roundTrips{micro(found.RoundTrips[0]), micro(found.RoundTrips[n/2]), micro(found.RoundTrips[n-1])}
+		d.RoundTrip = &roundTrips{micro(found.RoundTrips[0]), micro(found.RoundTrips[n/2]),
+			micro(found.RoundTrips[n-1])}
 	}
 	if c := found.ClockDifference; c != nil {
 		d.Clock = c.Round(time.Second).String()
@@ -116,7 +119,8 @@ func (t *target) diagnoseStore(ctx context.Context, d *diagnosis) {
 	d.Lease, d.Healthy = t.where, true
 	bounded, cancel := context.WithTimeout(ctx, 3*t.settings.OperationTimeout) // several requests
 	defer cancel()
-	d.Healthy = report("dry run", lease.Preflight(bounded, t.store), "what the store needs works; nothing was stored")
+	d.Healthy = report("dry run", lease.Preflight(bounded, t.store),
+		"what the store needs works; nothing was stored")
 	if r, ok := t.store.(interface {
 		Risks(context.Context) ([]string, error)
 	}); ok && d.Healthy {
@@ -125,7 +129,8 @@ func (t *target) diagnoseStore(ctx context.Context, d *diagnosis) {
 			d.Healthy = report("risks", err, "none: a crash or a failover loses no acknowledged write")
 		}
 		for _, risk := range risks {
-			d.Findings = append(d.Findings, kubernetes.Finding{Check: "risks", Status: kubernetes.Warning, Detail: risk})
+			d.Findings = append(d.Findings, kubernetes.Finding{Check: "risks", Status: kubernetes.Warning,
+				Detail: risk})
 		}
 	}
 	if id, ok := t.store.(lease.Identified); ok && d.Healthy {
@@ -158,7 +163,8 @@ func (d *diagnosis) text(p painter) string {
 	}
 	for _, f := range d.Findings {
 		mark := map[kubernetes.Status]string{
-			kubernetes.OK: p.green("ok     "), kubernetes.Warning: p.yellow("warning"), kubernetes.Failed: p.red("FAILED "), kubernetes.Skipped: "-      ",
+			kubernetes.OK: p.green("ok     "), kubernetes.Warning: p.yellow("warning"),
+			kubernetes.Failed: p.red("FAILED "), kubernetes.Skipped: "-      ",
 		}[f.Status]
 		fmt.Fprintf(&b, "%s  %-*s  %s\n", mark, width, f.Check, f.Detail)
 		if f.Fix != "" {

@@ -24,7 +24,8 @@ Exit statuses: 0 it has moved, 1 not moved, or begun and not ended, 2 bad usage 
 
 func newLeaseMove(s streams) *cobra.Command {
 	c := &cobra.Command{
-		Use: "move --to NEW.yaml", Short: "take the lease of a running cluster to another store", Long: leaseMoveHelp,
+		Use: "move --to NEW.yaml", Short: "take the lease of a running cluster to another store",
+		Long:    leaseMoveHelp,
 		Example: "  sbr lease move -f old.yaml --to new.yaml",
 	}
 	flags, output := addLease(c), addFormat(c)
@@ -38,7 +39,8 @@ func newLeaseMove(s streams) *cobra.Command {
 		return flags.with(ctx, func(old *target) error {
 			return to.with(ctx, func(fresh *target) error {
 				if a, b := old.config.System, fresh.config.System; a != "" && a != b {
-					return badInput{fmt.Errorf("%s is of system %s, and %s of system %s: a lease stays with its cluster", old.where, a, fresh.where, b)}
+					return badInput{fmt.Errorf("%s is of system %s, and %s of system %s: a lease stays with its cluster",
+						old.where, a, fresh.where, b)}
 				}
 				snap, err := old.read(ctx)
 				if err != nil {
@@ -74,9 +76,11 @@ type moveAnswer struct {
 
 func (s streams) move(ctx context.Context, output string, old, fresh *target) error {
 	const requests = 8 // two reads before each of three writes, and after the last one
-	ctx, cancel := context.WithTimeout(ctx, requests*max(old.settings.OperationTimeout, fresh.settings.OperationTimeout))
+	ctx, cancel := context.WithTimeout(ctx, requests*max(old.settings.OperationTimeout,
+		fresh.settings.OperationTimeout))
 	defer cancel()
-	r, err := lease.Move(ctx, lease.Place{Store: old.store, Name: old.where}, lease.Place{Store: fresh.store, Name: fresh.where})
+	r, err := lease.Move(ctx, lease.Place{Store: old.store, Name: old.where},
+		lease.Place{Store: fresh.store, Name: fresh.where})
 	a := moveAnswer{Lease: old.where, To: fresh.where, Holder: r.Holder, resetRecord: newResetRecord(&r)}
 	switch {
 	case err == nil:
@@ -85,7 +89,8 @@ func (s streams) move(ctx context.Context, output string, old, fresh *target) er
 		a.Outcome, a.Message = "refused", strings.TrimPrefix(err.Error(), "lease: ")
 	default:
 		a.Outcome = "unfinished"
-		a.Message = fmt.Sprintf("%s may be on its way to %s: %v: call this again until it says that it has moved", a.Lease, a.To, err)
+		a.Message = fmt.Sprintf("%s may be on its way to %s: %v: call this again until it says that it has moved",
+			a.Lease, a.To, err)
 	}
 	a.Message = clean(strings.ReplaceAll(a.Message, "\n", "; "))
 	return s.message(output, a, a.Message, err == nil)

@@ -35,7 +35,8 @@ func (s streams) release(ctx context.Context, output string, l *lease.Lease, whe
 	case errors.Is(err, lease.ErrNotHeld):
 		r.Outcome, failed = "not-released", exit{fmt.Errorf("%s was not released: it is free", where), exitHeld}
 		if was.Holder != "" {
-			failed = exit{fmt.Errorf("%s was not released: %s holds it (token %d)", where, was.Holder, was.Token), exitHeld}
+			failed = exit{fmt.Errorf("%s was not released: %s holds it (token %d)", where, was.Holder, was.Token),
+				exitHeld}
 		}
 		if errors.Is(err, lease.ErrOtherHolder) {
 			r.Error = err.Error()
@@ -44,7 +45,8 @@ func (s streams) release(ctx context.Context, output string, l *lease.Lease, whe
 		r.Outcome, r.Error = "unknown", err.Error()
 		failed = fmt.Errorf("%s: it is unknown whether it was released: %w", where, err)
 	}
-	return s.outcome(output, r, fmt.Sprintf("released %s, which %s held (token %d)", where, was.Holder, was.Token), failed)
+	return s.outcome(output, r, fmt.Sprintf("released %s, which %s held (token %d)", where, was.Holder,
+		was.Token), failed)
 }
 
 func newLeaseRelease(s streams) *cobra.Command {

@@ -33,7 +33,8 @@ func newLeaseReset(s streams) *cobra.Command {
 	}
 	flags, output, agent := addLease(c), addFormat(c), addAgentURL(c)
 	forget := c.Flags().Bool("forget-verdict", false, "drop the last verdict as well")
-	yes := c.Flags().Bool("yes", false, "do not ask, and do not refuse: no member that remembers more takes part any more")
+	yes := c.Flags().Bool("yes", false,
+		"do not ask, and do not refuse: no member that remembers more takes part any more")
 	c.RunE = interruptibleVerb(func(ctx context.Context) error {
 		agent.file = flags.file
 		return flags.with(ctx, func(t *target) error {
@@ -108,11 +109,13 @@ func (a *resetAnswer) write(ctx context.Context, s streams, output string, t *ta
 	a.Before, a.After = newResetRecord(&before), newResetRecord(&after)
 	switch {
 	case err == nil:
-		return a.report(s, output, "reset", fmt.Sprintf("%s is reset: it had %s, and has %s", a.Lease, a.Before, a.After))
+		return a.report(s, output, "reset", fmt.Sprintf("%s is reset: it had %s, and has %s", a.Lease,
+			a.Before, a.After))
 	case errors.Is(err, lease.ErrConflict), errors.Is(err, lease.ErrRefused):
 		return a.report(s, output, "refused", fmt.Sprintf("%s was not reset: %v", a.Lease, err))
 	default:
-		return a.report(s, output, "unknown", fmt.Sprintf("it is unknown whether %s was reset: %v: see sbr lease show", a.Lease, err))
+		return a.report(s, output, "unknown",
+			fmt.Sprintf("it is unknown whether %s was reset: %v: see sbr lease show", a.Lease, err))
 	}
 }
 

@@ -52,7 +52,8 @@ type leaseAnswer struct {
 
 func newLeaseAnswer(where string, s lease.Snapshot, exists bool) *leaseAnswer {
 	r := s.Record
-	a := &leaseAnswer{Lease: where, Exists: exists, Holder: r.Holder, Token: r.Token, TTL: "infinite", Verdict: r.Verdict}
+	a := &leaseAnswer{Lease: where, Exists: exists, Holder: r.Holder, Token: r.Token, TTL: "infinite",
+		Verdict: r.Verdict}
 	if r.TTL > 0 {
 		a.TTL = r.TTL.String()
 	}

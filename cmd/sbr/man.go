@@ -48,8 +48,11 @@ func manName(c *cobra.Command) string { return strings.ReplaceAll(c.CommandPath(
 // manPage is the page of one command.
 func manPage(c *cobra.Command) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, ".nh\n.TH %q \"1\" \"\" %q \"sbr\"\n", strings.ToUpper(manName(c)), "sbr "+buildVersion().Version)
-	section := func(title, text string) { fmt.Fprintf(&b, ".SH %s\n%s\n", title, strings.TrimSuffix(text, "\n")) }
+	fmt.Fprintf(&b, ".nh\n.TH %q \"1\" \"\" %q \"sbr\"\n", strings.ToUpper(manName(c)),
+		"sbr "+buildVersion().Version)
+	section := func(title, text string) {
+		fmt.Fprintf(&b, ".SH %s\n%s\n", title, strings.TrimSuffix(text, "\n"))
+	}
 	section("NAME", roff(manName(c)+" - "+c.Short))
 	section("SYNOPSIS", `\fB`+roff(c.UseLine())+`\fP`)
 	section("DESCRIPTION", manText(cmp.Or(c.Long, c.Short)))

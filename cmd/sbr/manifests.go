@@ -38,7 +38,8 @@ type manifestFlags struct {
 func newManifests(s streams) *cobra.Command {
 	var m manifestFlags
 	c := &cobra.Command{
-		Use: "manifests", Short: "print what Kubernetes or PostgreSQL needs for the lease", Long: manifestsHelp, Args: cobra.NoArgs,
+		Use: "manifests", Short: "print what Kubernetes or PostgreSQL needs for the lease", Long: manifestsHelp,
+		Args: cobra.NoArgs,
 		Example: "  sbr manifests --system payments -n shop --service-account payments | kubectl apply -f -\n" +
 			"  sbr manifests --store postgres --role payments | psql -d payments",
 	}
@@ -46,12 +47,15 @@ func newManifests(s streams) *cobra.Command {
 	addConfig(flags, &m.file, " that names the lease")
 	flags.StringVar(&m.system, "system", "", "name of the cluster; the lease is <system>-sbr")
 	flags.StringVar(&m.leaseName, "lease-name", "", "name of the lease, where it is another one")
-	flags.StringVar(&m.singleton, "singleton", "", "print those for the lease of this singleton instead of the resolver's")
+	flags.StringVar(&m.singleton, "singleton", "",
+		"print those for the lease of this singleton instead of the resolver's")
 	c.MarkFlagsMutuallyExclusive("singleton", "lease-name")
-	flags.StringVarP(&m.namespace, "namespace", "n", "", `namespace of everything (default "default", or the configuration's)`)
+	flags.StringVarP(&m.namespace, "namespace", "n", "",
+		`namespace of everything (default "default", or the configuration's)`)
 	flags.StringVar(&m.account, "service-account", "default", "the service account that the members run as")
 	flags.Var(word{&m.api, leaseAPIs}, "api", "whose Lease object (default native, or the configuration's)")
-	flags.BoolVar(&m.create, "create", true, "let the members create the lease, so that one that was deleted is made again")
+	flags.BoolVar(&m.create, "create", true,
+		"let the members create the lease, so that one that was deleted is made again")
 	flags.BoolVar(&m.noLease, "no-lease", false, "do not print the lease: the members create it")
 	flags.BoolVar(&m.crd, "crd", false, "print the CustomResourceDefinition as well")
 	stores := []string{config.ImplementationKubernetes, config.ImplementationPostgres}
@@ -105,7 +109,8 @@ func (m *manifestFlags) place() (f *config.File, store string, err error) {
 	case m.singleton != "":
 		return f, store, nil
 	case chosen != config.ImplementationKubernetes && chosen != config.ImplementationPostgres:
-		return f, "", fmt.Errorf("%s: Kubernetes does not keep the lease of %s: there is nothing to print", m.file, f.System)
+		return f, "", fmt.Errorf("%s: Kubernetes does not keep the lease of %s: there is nothing to print",
+			m.file, f.System)
 	}
 	return f, chosen, nil
 }

@@ -27,7 +27,8 @@ const membersExample = `  sbr members
   sbr members --watch`
 
 func newMembers(s streams) *cobra.Command {
-	c := &cobra.Command{Use: "members", Short: "list the members as a running agent sees them", Long: membersHelp, Example: membersExample, Args: cobra.NoArgs}
+	c := &cobra.Command{Use: "members", Short: "list the members as a running agent sees them",
+		Long: membersHelp, Example: membersExample, Args: cobra.NoArgs}
 	var only memberFilter
 	c.Flags().BoolVar(&only.unreachable, "unreachable", false, "only members that cannot be reached")
 	c.Flags().StringVar(&only.role, "role", "", "only members with this role")
@@ -80,7 +81,8 @@ func (f *memberFilter) view() agentView {
 			}
 			text := membersTable(f.members(a), p)
 			if a.MembersAsOf != nil {
-				text += p.yellow(fmt.Sprintf("as of %s: the Serf agent beside %s does not answer", ago(*a.MembersAsOf, a.now), clean(a.Member))) + "\n"
+				text += p.yellow(fmt.Sprintf("as of %s: the Serf agent beside %s does not answer",
+					ago(*a.MembersAsOf, a.now), clean(a.Member))) + "\n"
 			}
 			return text
 		},
@@ -107,7 +109,8 @@ func membersTable(all []memberAnswer, p painter) string {
 			reachable, side = "no", p.red(m.Side)
 		}
 		rows = append(rows, []string{
-			clean(m.Name), clean(m.Incarnation), cmp.Or(clean(m.Address), "-"), cmp.Or(clean(strings.Join(m.Roles, ",")), "-"),
+			clean(m.Name), clean(m.Incarnation), cmp.Or(clean(m.Address), "-"),
+			cmp.Or(clean(strings.Join(m.Roles, ",")), "-"),
 			clean(m.Status), reachable, side,
 		})
 	}

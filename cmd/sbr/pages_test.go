@@ -45,7 +45,8 @@ func commandPage(root *cobra.Command) string {
 		c.InitDefaultHelpFlag()
 		_ = c.Flags().MarkHidden("help") // the same everywhere
 		if c.HasParent() {
-			fmt.Fprintf(&table, "| [`%s`](#%s) | %s |\n", c.CommandPath(), strings.ReplaceAll(c.CommandPath(), " ", "-"), c.Short)
+			fmt.Fprintf(&table, "| [`%s`](#%s) | %s |\n", c.CommandPath(),
+				strings.ReplaceAll(c.CommandPath(), " ", "-"), c.Short)
 		}
 		usage := strings.TrimSpace(c.UsageString())
 		if !c.HasParent() {
@@ -85,7 +86,8 @@ func manPages(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "share", "man1")
 	var out, errOut bytes.Buffer
-	require.Zero(t, run([]string{"man", dir}, streams{in: strings.NewReader(""), out: &out, err: &errOut}), errOut.String())
+	require.Zero(t, run([]string{"man", dir}, streams{in: strings.NewReader(""), out: &out, err: &errOut}),
+		errOut.String())
 	require.Empty(t, out.String())
 	require.Empty(t, errOut.String())
 	return dir
@@ -144,7 +146,8 @@ var unicodeEscape = regexp.MustCompile(`\\\[u[0-9A-F]{4}\]`)
 
 // plain undoes the escapes of roff.
 func plain(page string) string {
-	page = unicodeEscape.ReplaceAllStringFunc(page, func(s string) string { return map[string]string{`\[u2026]`: "…"}[s] })
+	page = unicodeEscape.ReplaceAllStringFunc(page,
+		func(s string) string { return map[string]string{`\[u2026]`: "…"}[s] })
 	return strings.NewReplacer(`\-`, "-", `\&`, "", `\fB`, "", `\fP`, "", `\\`, `\`).Replace(page)
 }
 
@@ -157,7 +160,8 @@ func TestMan_Formatter(t *testing.T) {
 	dir := manPages(t)
 	pages, err := filepath.Glob(filepath.Join(dir, "*.1"))
 	require.NoError(t, err)
-	out, err := exec.Command(groff, append([]string{"-man", "-ww", "-Tutf8", "-z"}, pages...)...).CombinedOutput()
+	out, err := exec.Command(groff, append([]string{"-man", "-ww", "-Tutf8", "-z"},
+		pages...)...).CombinedOutput()
 	require.NoError(t, err)
 	require.Empty(t, string(out))
 	text, err := exec.Command(groff, "-man", "-Tutf8", "-P-c", filepath.Join(dir, "sbr-status.1")).Output()
@@ -167,7 +171,8 @@ func TestMan_Formatter(t *testing.T) {
 }
 
 func TestMan_TextStaysText(t *testing.T) {
-	require.Equal(t, "a <b>:\n.PP\n.EX\n  x   *y*\n\n.EE\n\\&.TH c\\-d\n", manText("a <b>:\n\n  x   *y*\n\n.TH c-d"))
+	require.Equal(t, "a <b>:\n.PP\n.EX\n  x   *y*\n\n.EE\n\\&.TH c\\-d\n",
+		manText("a <b>:\n\n  x   *y*\n\n.TH c-d"))
 	require.Equal(t, `\-\-a \\b \[u2026]`, roff(`--a \b …`))
 }
 
@@ -190,7 +195,8 @@ func TestCompletion_EveryFlag(t *testing.T) {
 func complete(t *testing.T, args ...string) []string {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	require.Zero(t, run(append([]string{"__complete"}, args...), streams{in: strings.NewReader(""), out: &out, err: &errOut}))
+	require.Zero(t, run(append([]string{"__complete"}, args...),
+		streams{in: strings.NewReader(""), out: &out, err: &errOut}))
 	return strings.Split(strings.TrimSpace(out.String()), "\n")
 }
 

@@ -68,26 +68,35 @@ type runFlags struct {
 func newRun(s streams) *cobra.Command {
 	var r runFlags
 	c := &cobra.Command{
-		Use: "run {--lease LEASE | --singleton NAME} [flags] -- CMD [ARG…]", Short: "run a program in exactly one place", Long: runHelp,
+		Use:   "run {--lease LEASE | --singleton NAME} [flags] -- CMD [ARG…]",
+		Short: "run a program in exactly one place", Long: runHelp,
 		Example: "  sbr run --singleton backup -- ./backup.sh --full\n" +
 			"  sbr run --lease file:/run/backup.lease -- ./backup.sh --full\n" +
 			"  sbr run --lease kubernetes:backup -n jobs --once --hold-for 1m -- ./backup.sh",
 	}
 	flags := c.Flags()
 	flags.SetInterspersed(false) // what follows CMD is CMD's
-	flags.StringVar(&r.lease, "lease", "", "the lease: kubernetes:NAME, file:PATH, or etcd, postgres or mongodb:NAME")
-	flags.StringVar(&r.singleton, "singleton", "", "run CMD as this singleton of the cluster, through the agent of this machine, instead of --lease")
+	flags.StringVar(&r.lease, "lease", "",
+		"the lease: kubernetes:NAME, file:PATH, or etcd, postgres or mongodb:NAME")
+	flags.StringVar(&r.singleton, "singleton", "",
+		"run CMD as this singleton of the cluster, through the agent of this machine, instead of --lease")
 	r.agent.addURL(flags, "http.listen of the configuration, $SBR_URL")
-	flags.StringVar(&r.endpoint, "endpoint", "", "where CMD is reached when it runs here, for those who look for the singleton")
+	flags.StringVar(&r.endpoint, "endpoint", "",
+		"where CMD is reached when it runs here, for those who look for the singleton")
 	r.agent.addTrust(flags)
 	addConfig(flags, &r.file, ": the times of the lease and the access to its store, or where the agent listens")
 	r.addPlace(flags)
-	flags.Var(spanFlag{&r.heartbeatTimeout}, "heartbeat-timeout", "how long everybody waits for a silent holder (default: the configuration's, or 2m)")
-	flags.DurationVar(&r.interval, "heartbeat-interval", 0, "how often the holder renews (default: a tenth of the heartbeat-timeout, at least 5s)")
-	flags.DurationVar(&r.operation, "lease-operation-timeout", 0, "how long one request to the lease may take (default: the configuration's, or 5s)")
-	flags.DurationVar(&r.stop, "stop-timeout", program.DefaultOptions().StopTimeout, "how long CMD may take to end after SIGTERM")
+	flags.Var(spanFlag{&r.heartbeatTimeout}, "heartbeat-timeout",
+		"how long everybody waits for a silent holder (default: the configuration's, or 2m)")
+	flags.DurationVar(&r.interval, "heartbeat-interval", 0,
+		"how often the holder renews (default: a tenth of the heartbeat-timeout, at least 5s)")
+	flags.DurationVar(&r.operation, "lease-operation-timeout",
+		0, "how long one request to the lease may take (default: the configuration's, or 5s)")
+	flags.DurationVar(&r.stop, "stop-timeout", program.DefaultOptions().StopTimeout,
+		"how long CMD may take to end after SIGTERM")
 	flags.BoolVar(&r.once, "once", false, "leave with 0 if somebody else runs it, instead of waiting")
-	flags.DurationVar(&r.holdFor, "hold-for", 0, "keep the lease so long, from the start of CMD, although CMD has ended")
+	flags.DurationVar(&r.holdFor, "hold-for", 0,
+		"keep the lease so long, from the start of CMD, although CMD has ended")
 	log := addLog(c, s)
 	c.Args = func(_ *cobra.Command, args []string) error { r.command = args; return nil }
 	c.RunE = verb(func() error { return r.run(c.Context(), log()) })
@@ -141,7 +150,8 @@ func (r *runFlags) run(ctx context.Context, log *slog.Logger) error {
 // releaseOf is the command line that releases the lease where the owner holds it.
 func (r *runFlags) releaseOf(owner string) []string {
 	c := []string{os.Args[0], "lease", "force-release", "--yes", "--holder", owner, "--lease", r.lease}
-	for flag, value := range map[string]string{"--config": r.file, "--kubeconfig": r.kubeconfig, "--context": r.context, "--namespace": r.namespace} {
+	for flag, value := range map[string]string{"--config": r.file, "--kubeconfig": r.kubeconfig,
+		"--context": r.context, "--namespace": r.namespace} {
 		if value != "" {
 			c = append(c, flag, value)
 		}
@@ -152,8 +162,10 @@ func (r *runFlags) releaseOf(owner string) []string {
 // guarded runs CMD in the turns of g.
 func (r *runFlags) guarded(ctx context.Context, path string, g program.Guard, log *slog.Logger) error {
 	o := program.DefaultOptions()
-	o.Supervisor, o.Path, o.Args, o.Env, o.StopTimeout = []string{os.Args[0], "supervise"}, path, r.command, os.Environ(), r.stop
-	status, err := program.Run(ctx, program.RunOptions{Guard: g, Program: o, Once: r.once, HoldFor: r.holdFor, Log: log})
+	o.Supervisor, o.Path, o.Args, o.Env, o.StopTimeout = []string{os.Args[0], "supervise"}, path, r.command,
+		os.Environ(), r.stop
+	status, err := program.Run(ctx, program.RunOptions{Guard: g, Program: o, Once: r.once,
+		HoldFor: r.holdFor, Log: log})
 	if err == nil && status != 0 {
 		return exit{status: status}
 	}
@@ -169,14 +181,18 @@ func (r *runFlags) check() (path string, err error) {
 		}
 	}
 	if r.singleton == "" {
-		problem(r.lease == "", "where is the one place decided? give --singleton NAME, --lease file:PATH or --lease STORE:NAME")
-		problem(r.agent != (agentFlags{}) || r.endpoint != "", "--url, --endpoint, --token-file and --ca-file are for --singleton")
+		problem(r.lease == "",
+			"where is the one place decided? give --singleton NAME, --lease file:PATH or --lease STORE:NAME")
+		problem(r.agent != (agentFlags{}) || r.endpoint != "",
+			"--url, --endpoint, --token-file and --ca-file are for --singleton")
 	} else {
 		problem(r.lease != "", "--lease and --singleton: give one of them; "+
 			"whether a singleton needs a lease is said in the agents' configuration (singleton.use-lease)")
-		problem(r.kubeconfig != "" || r.context != "" || r.namespace != "" || r.heartbeatTimeout != 0 || r.interval != 0 || r.operation != 0,
+		problem(r.kubeconfig != "" || r.context != "" || r.namespace != "" || r.heartbeatTimeout != 0 ||
+			r.interval != 0 || r.operation != 0,
 			"the flags of the lease are not for --singleton: its lease is in the agents' configuration (singleton.use-lease)")
-		problem(r.stop > attach.MaxStopTimeout, "--stop-timeout %v: at most %v can be waited for", r.stop, attach.MaxStopTimeout)
+		problem(r.stop > attach.MaxStopTimeout, "--stop-timeout %v: at most %v can be waited for", r.stop,
+			attach.MaxStopTimeout)
 	}
 	problem(r.stop <= 0, "--stop-timeout %v: it must be more than 0s", r.stop)
 	problem(r.holdFor < 0, "--hold-for %v: it must not be negative", r.holdFor)
@@ -207,7 +223,8 @@ func (r *runFlags) times(t *target) error {
 // usable tries the store, and refuses a lease that decides partitions.
 func (r *runFlags) usable(ctx context.Context, t *target, log *slog.Logger) error {
 	if t.config.System != "" && t.spec.Name == t.config.LeaseName() {
-		return badInput{fmt.Errorf("%s decides the partitions of %s: give the program a lease of its own", t.where, t.config.System)}
+		return badInput{fmt.Errorf("%s decides the partitions of %s: give the program a lease of its own", t.where,
+			t.config.System)}
 	}
 	bounded, cancel := context.WithTimeout(ctx, t.settings.OperationTimeout)
 	defer cancel()
@@ -240,8 +257,9 @@ func (r *runFlags) attached(ctx context.Context, path string, log *slog.Logger) 
 		return err
 	}
 	g := attach.OverAgent(attach.AgentOptions{
-		URL: client.url, Token: client.token, HTTP: client.http, Singleton: r.singleton, Endpoint: r.endpoint, StopTimeout: r.stop,
-		Lock: lockPath(client.url, r.singleton), Once: r.once, Version: downing.Version(), Log: log,
+		URL: client.url, Token: client.token, HTTP: client.http, Singleton: r.singleton, Endpoint: r.endpoint,
+		StopTimeout: r.stop,
+		Lock:        lockPath(client.url, r.singleton), Once: r.once, Version: downing.Version(), Log: log,
 	})
 	defer g.Close()
 	return r.guarded(ctx, path, g.Next, log)
@@ -251,5 +269,6 @@ func (r *runFlags) attached(ctx context.Context, path string, log *slog.Logger) 
 // has.
 func lockPath(url, singleton string) string {
 	sum := sha256.Sum256([]byte(url + "\n" + singleton))
-	return filepath.Join(os.TempDir(), fmt.Sprintf("sbr-run-%d-%s.lock", os.Getuid(), hex.EncodeToString(sum[:8])))
+	return filepath.Join(os.TempDir(), fmt.Sprintf("sbr-run-%d-%s.lock", os.Getuid(),
+		hex.EncodeToString(sum[:8])))
 }

@@ -41,7 +41,8 @@ const (
 func startRun(t *testing.T, dir, name string, flags ...string) *contender {
 	t.Helper()
 	p := &contender{t: t, pids: filepath.Join(dir, name)}
-	args := append([]string{"run", "--lease", "file:" + filepath.Join(dir, "x.lease"), "--heartbeat-timeout", runTimeout.String(),
+	args := append([]string{"run", "--lease", "file:" + filepath.Join(dir, "x.lease"), "--heartbeat-timeout",
+		runTimeout.String(),
 		"--heartbeat-interval", "200ms", "--lease-operation-timeout", "500ms", "--stop-timeout", runStopTimeout.String()}, flags...)
 	p.cmd = exec.Command("sbr", append(args, "--", "sh", "-c", writer)...)
 	p.cmd.Env = append(os.Environ(), "PIDS="+p.pids, "LOG="+filepath.Join(dir, "log"))
@@ -71,7 +72,8 @@ func (p *contender) processes() (pids []int) {
 		}
 		return len(pids) == 2 && strings.HasSuffix(string(text), "\n")
 	}, 20*time.Second, time.Millisecond)
-	for _, pid := range pids { // one of them is the supervisor's child, the other one's parent has ended or is the first
+	// one of them is the supervisor's child, the other one's parent has ended or is the first
+	for _, pid := range pids {
 		if parent := parentOf(pid); parentOf(parent) == p.cmd.Process.Pid {
 			return append(pids, parent)
 		}
@@ -129,7 +131,8 @@ func TestRun_Paused(t *testing.T) {
 	freeze(t, a.cmd.Process.Pid)
 	began := time.Now()
 	b := startRun(t, dir, "b")
-	require.Eventually(t, func() bool { return allDead(pids[:2]) }, runTimeout, time.Millisecond, "they have ended although their parent stands still")
+	require.Eventually(t, func() bool { return allDead(pids[:2]) }, runTimeout, time.Millisecond,
+		"they have ended although their parent stands still")
 	ended := time.Since(began)
 	tokens(t, dir, "2")
 	t.Logf("after the pause: ended %v, started elsewhere %v", ended, time.Since(began))

@@ -35,6 +35,7 @@ func newSchemas(s streams) []*cobra.Command {
 	}
 	return []*cobra.Command{
 		schema("config", "sbr.yaml", schemaConfigHelp, "  sbr schema config > sbr.schema.json", config.Schema),
-		schema("scenario", "scenario files", schemaScenarioHelp, "  sbr schema scenario > scenario.schema.json", scenario.Schema),
+		schema("scenario", "scenario files", schemaScenarioHelp, "  sbr schema scenario > scenario.schema.json",
+			scenario.Schema),
 	}
 }

@@ -169,7 +169,8 @@ func fakeAgent(ts *testscript.TestScript, neg bool, args []string) {
 	var server *httptest.Server
 	server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Date", agentDate)
-		if token, err := os.ReadFile(ts.MkAbs("token")); kind == "token" && err == nil && r.Header.Get("Authorization") != "Bearer "+strings.TrimSpace(string(token)) {
+		if token, err := os.ReadFile(ts.MkAbs("token")); kind == "token" && err == nil &&
+			r.Header.Get("Authorization") != "Bearer "+strings.TrimSpace(string(token)) {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}

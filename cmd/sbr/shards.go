@@ -68,7 +68,8 @@ func shardsTable(all []sharding.Table, p painter) string {
 	var who strings.Builder
 	rows := [][]string{{"TYPE", "SHARD", "MEMBER", "ENDPOINT", "TOKEN", "STATE"}}
 	for _, t := range all {
-		fmt.Fprintf(&who, "%s: coordinated by %s\n", clean(t.Type), cmp.Or(clean(t.Coordinator), "a member that is not known yet"))
+		fmt.Fprintf(&who, "%s: coordinated by %s\n", clean(t.Type),
+			cmp.Or(clean(t.Coordinator), "a member that is not known yet"))
 		for _, name := range t.Silent {
 			fmt.Fprintf(&who, "%s\n", p.yellow(clean(name)+" does not answer the coordinator"))
 		}

@@ -23,7 +23,8 @@ const shrinkExample = `  sbr shrink split.yaml --seed 7 > small.yaml
 
 func newShrink(s streams) *cobra.Command {
 	c := &cobra.Command{
-		Use: "shrink FILE", Short: "make a scenario file that fails small", Long: shrinkHelp, Example: shrinkExample, Args: cobra.ExactArgs(1),
+		Use: "shrink FILE", Short: "make a scenario file that fails small", Long: shrinkHelp,
+		Example: shrinkExample, Args: cobra.ExactArgs(1),
 	}
 	seed := c.Flags().Uint64("seed", 1, "the seed with which it fails")
 	tries := c.Flags().Int("tries", shrinkTries, "how many candidates are played at most")

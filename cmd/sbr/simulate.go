@@ -52,14 +52,19 @@ func newSimulate(s streams) *cobra.Command {
 	}
 	seeds := seedRange{from: 1, to: 1}
 	c.Flags().Var(&seeds, "seeds", "the seeds to play each scenario with")
-	output := addWord(c, "output", "o", formatText, "how the results are written", formatText, formatJSON, formatJUnit)
-	variants := c.Flags().StringSlice("compare", nil, "strategies, files like sbr.yaml, or as-written: play under each and tabulate")
-	_ = c.RegisterFlagCompletionFunc("compare", cobra.FixedCompletions(append(strategies.Keys(), asWritten), cobra.ShellCompDirectiveDefault))
+	output := addWord(c, "output", "o", formatText, "how the results are written", formatText, formatJSON,
+		formatJUnit)
+	variants := c.Flags().StringSlice("compare", nil,
+		"strategies, files like sbr.yaml, or as-written: play under each and tabulate")
+	_ = c.RegisterFlagCompletionFunc("compare",
+		cobra.FixedCompletions(append(strategies.Keys(), asWritten), cobra.ShellCompDirectiveDefault))
 	var o simulateOptions
 	c.Flags().StringVar(&o.html, "html", "", "write a report for the browser to this file as well")
-	c.Flags().BoolVarP(&o.verbose, "verbose", "v", false, "a line for each run, not only for each file and each failed run")
+	c.Flags().BoolVarP(&o.verbose, "verbose", "v", false,
+		"a line for each run, not only for each file and each failed run")
 	c.Flags().BoolVar(&o.full, "stats", false, "histograms, decisions and transitions of all runs as well")
-	logs := c.Flags().Bool("import", false, "the files are logs of sbr agent: write the scenario that they tell of")
+	logs := c.Flags().Bool("import", false,
+		"the files are logs of sbr agent: write the scenario that they tell of")
 	for _, other := range []string{"html", "verbose", "stats"} {
 		c.MarkFlagsMutuallyExclusive(other, "compare")
 	}
@@ -183,7 +188,8 @@ func (w wiping) Write(b []byte) (int, error) {
 // play runs every scenario with every seed, and hands over the results in order until take says that it is
 // enough. run observes a run as what is written needs it.
 func play(
-	files []*scenarioFile, seeds seedRange, run func(s *scenario.Prepared, seed uint64) scenario.Result, take func(*played) bool,
+	files []*scenarioFile, seeds seedRange, run func(s *scenario.Prepared, seed uint64) scenario.Result,
+	take func(*played) bool,
 ) {
 	each := seeds.count()
 	cores.InOrder(uint64(len(files))*each, func(i uint64) *played {

@@ -44,7 +44,8 @@ func importLogs(s streams, paths []string) error {
 	if _, err := s.out.Write(text); err != nil {
 		return err
 	}
-	fmt.Fprintf(s.err, "%s of %s; lines that no step comes of:\n", count(len(in.lines), "line"), count(len(paths), "log"))
+	fmt.Fprintf(s.err, "%s of %s; lines that no step comes of:\n", count(len(in.lines), "line"),
+		count(len(paths), "log"))
 	for _, what := range slices.Sorted(maps.Keys(in.unused)) {
 		fmt.Fprintf(s.err, "  %6d  %s\n", in.unused[what], what)
 	}
@@ -114,11 +115,13 @@ func (in *incident) read(name string, log []byte) error {
 	for n := 1; lines.Scan(); n++ {
 		l := logLine{where: fmt.Sprintf("%s:%d", name, n), keys: logKeys(lines.Text())}
 		if l.keys == nil {
-			return fmt.Errorf("%s: expected a line as sbr agent logs it, JSON or text, found %.60q", l.where, lines.Text())
+			return fmt.Errorf("%s: expected a line as sbr agent logs it, JSON or text, found %.60q", l.where,
+				lines.Text())
 		}
 		var err error
 		if l.at, err = time.Parse(time.RFC3339Nano, l.keys["time"]); err != nil {
-			return fmt.Errorf("%s: time: expected one such as 2026-11-25T15:33:14.367Z, found %.40q", l.where, l.keys["time"])
+			return fmt.Errorf("%s: time: expected one such as 2026-11-25T15:33:14.367Z, found %.40q", l.where,
+				l.keys["time"])
 		}
 		about = about || l.keys["member"] != ""
 		in.lines = append(in.lines, l)
@@ -231,7 +234,8 @@ func (in *incident) take(l logLine) error {
 	case downing.OccurredGranted, downing.OccurredHeld, downing.OccurredReleased:
 		m.storeBack(l.at)
 	case downing.OccurredVerdict:
-		text := fmt.Sprintf("verdict %s by %s: %s up, %s down", l.keys["token"], downing.NameOf(sbr.ID(l.keys["by"])),
+		text := fmt.Sprintf("verdict %s by %s: %s up, %s down", l.keys["token"],
+			downing.NameOf(sbr.ID(l.keys["by"])),
 			names(in.list(l.keys["survivors"])), names(in.list(l.keys["downed"])))
 		if !slices.ContainsFunc(in.told, func(t told) bool { return t.text == text }) {
 			in.told = append(in.told, told{l.at, text})

@@ -49,7 +49,8 @@ func (in *incident) file() ([]byte, error) {
 			speak = append(speak, name)
 		}
 	}
-	s.Cluster.SplitBrainResolver.ActiveStrategy = cmp.Or(in.strategy, s.Cluster.SplitBrainResolver.ActiveStrategy)
+	s.Cluster.SplitBrainResolver.ActiveStrategy = cmp.Or(in.strategy,
+		s.Cluster.SplitBrainResolver.ActiveStrategy)
 	for _, d := range steps {
 		d.step.At = scenario.Exactly(since(d.at))
 		s.Steps = append(s.Steps, d.step)
@@ -59,7 +60,8 @@ func (in *incident) file() ([]byte, error) {
 		return nil, fmt.Errorf("what these logs tell cannot be played: %w", err)
 	}
 	var top strings.Builder
-	fmt.Fprintf(&top, "# From the logs of %s; 0s is %s.\n", strings.Join(speak, " "), zero.UTC().Format(time.RFC3339Nano))
+	fmt.Fprintf(&top, "# From the logs of %s; 0s is %s.\n", strings.Join(speak, " "),
+		zero.UTC().Format(time.RFC3339Nano))
 	top.WriteString("# Not in the logs: when links were cut (estimated), settings, and the order of addresses and ages (here that of the names).\n")
 	for _, t := range in.told {
 		fmt.Fprintf(&top, "# %v: %s\n", since(t.at), t.text)
@@ -87,7 +89,8 @@ func (in *incident) silentEnds() {
 			for _, by := range in.members {
 				for _, s := range by.sees[name] {
 					at := s.from.Add(-notice)
-					if st.down.IsZero() && silent.has(s.from) && (st.ended.IsZero() || st.status == "" && at.Before(st.ended)) {
+					if st.down.IsZero() && silent.has(s.from) &&
+						(st.ended.IsZero() || st.status == "" && at.Before(st.ended)) {
 						st.ended = at
 					}
 				}
@@ -112,7 +115,8 @@ func (in *incident) processes() (all []timedStep) {
 			}
 		}
 		for _, p := range in.members[name].pauses {
-			all = append(all, timedStep{p.from, scenario.Step{Pause: &name, For: scenario.Exactly(p.to.Sub(p.from).Round(tenth))}})
+			all = append(all, timedStep{p.from, scenario.Step{Pause: &name,
+				For: scenario.Exactly(p.to.Sub(p.from).Round(tenth))}})
 		}
 	}
 	return all
@@ -124,14 +128,18 @@ func (m *logged) out(at time.Time) (is bool) {
 		if st.first.After(at) {
 			break
 		}
-		is = slices.ContainsFunc([]time.Time{st.ended, st.down, st.left}, func(t time.Time) bool { return !t.IsZero() && !t.After(at) })
+		is = slices.ContainsFunc([]time.Time{st.ended, st.down, st.left}, func(t time.Time) bool {
+			return !t.IsZero() && !t.After(at)
+		})
 	}
 	return is
 }
 
 // stoodStill reports whether that is why others called a member unreachable.
 func (m *logged) stoodStill(at time.Time) bool {
-	return slices.ContainsFunc(m.pauses, func(p span) bool { return span{from: p.from, to: p.to.Add(notice)}.has(at) })
+	return slices.ContainsFunc(m.pauses, func(p span) bool {
+		return span{from: p.from, to: p.to.Add(notice)}.has(at)
+	})
 }
 
 // link are two members, in the order of their names.
@@ -161,7 +169,9 @@ func (in *incident) cuts(l link) (all []span) {
 	takes := [2][]span{in.called(l.a, l.b), in.called(l.b, l.a)}
 	for i, other := range []*logged{in.members[l.b], in.members[l.a]} {
 		for _, s := range takes[i] {
-			is := len(other.starts) == 0 || slices.ContainsFunc(other.starts, func(st *start) bool { return !st.down.IsZero() && s.has(st.down) })
+			is := len(other.starts) == 0 || slices.ContainsFunc(other.starts, func(st *start) bool {
+				return !st.down.IsZero() && s.has(st.down)
+			})
 			for _, o := range takes[1-i] {
 				if !s.meets(o) {
 					continue

@@ -246,7 +246,9 @@ func newSimulateHTML(path string) (*simulateHTML, error) {
 func (w *simulateHTML) result(r *played) error {
 	run := htmlreport.Run{Result: r.Result, File: r.file.path, Sentence: r.file.sentence, Replay: r.replay()}
 	return w.page.Add(run, func() scenario.Result {
-		return scenario.Caught(r.Scenario, r.Seed, func() scenario.Result { return scenario.Run(r.file.Scenario, r.Seed) })
+		return scenario.Caught(r.Scenario, r.Seed, func() scenario.Result {
+			return scenario.Run(r.file.Scenario, r.Seed)
+		})
 	})
 }
 

@@ -93,7 +93,8 @@ func (s *simulateStats) full() string {
 		b.WriteString("  none\n")
 	}
 	taken, known := s.coverage.Counts(), explore.KnownTransitions()
-	fmt.Fprintf(&b, "\ntransitions of resolvers, and how often each was taken: %d of %d known ones\n", len(known)-len(known.Never(taken)), len(known))
+	fmt.Fprintf(&b, "\ntransitions of resolvers, and how often each was taken: %d of %d known ones\n",
+		len(known)-len(known.Never(taken)), len(known))
 	names := slices.SortedFunc(maps.Keys(taken), func(x, y string) int {
 		return cmp.Or(cmp.Compare(taken[y], taken[x]), strings.Compare(x, y))
 	})

@@ -40,16 +40,18 @@ func TestSimulate_ResultsAreInOrder(t *testing.T) {
 // A caller that takes no more results ends the runs: nothing is left waiting.
 func TestSimulate_StopsWhenNobodyReads(t *testing.T) {
 	n := 0
-	play([]*scenarioFile{someScenario(t, "run-for: 1s")}, seedRange{from: 1, to: maxRuns}, (*scenario.Prepared).Judge, func(*played) bool {
-		n++
-		return n < 3
-	})
+	play([]*scenarioFile{someScenario(t, "run-for: 1s")}, seedRange{from: 1, to: maxRuns},
+		(*scenario.Prepared).Judge, func(*played) bool {
+			n++
+			return n < 3
+		})
 	require.Equal(t, 3, n)
 }
 
 func TestSimulate_WriteErrorIsReported(t *testing.T) {
 	for _, f := range []string{formatText, formatJSON, formatJUnit} {
-		err := simulate(streams{in: strings.NewReader("run-for: 1s"), out: broken{}, err: new(bytes.Buffer)}, []string{"-"}, seedRange{from: 1, to: 500}, f, simulateOptions{})
+		err := simulate(streams{in: strings.NewReader("run-for: 1s"), out: broken{}, err: new(bytes.Buffer)},
+			[]string{"-"}, seedRange{from: 1, to: 500}, f, simulateOptions{})
 		require.ErrorIs(t, err, errBroken, f)
 	}
 }
@@ -63,7 +65,8 @@ func (broken) Write([]byte) (int, error) { return 0, errBroken }
 func TestSimulate_APanicIsAFailedRun(t *testing.T) {
 	var r *played
 	panics := func(*scenario.Prepared, uint64) scenario.Result { panic("out of cheese") }
-	play([]*scenarioFile{someScenario(t, "run-for: 1s")}, seedRange{from: 7, to: 7}, panics, func(one *played) bool { r = one; return true })
+	play([]*scenarioFile{someScenario(t, "run-for: 1s")}, seedRange{from: 7, to: 7}, panics,
+		func(one *played) bool { r = one; return true })
 	require.False(t, r.Passed)
 	require.Equal(t, []string{"internal error: the run panicked: out of cheese"}, r.Failures)
 	require.EqualValues(t, 7, r.Seed)
@@ -88,7 +91,8 @@ func TestSimulateHTML_RunsThatCannotBeTold(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.html")
 	w, err := newSimulateHTML(path)
 	require.NoError(t, err)
-	panics := &played{file: &scenarioFile{path: "x.yaml"}, Result: scenario.Result{Scenario: "x", Failures: []string{"internal error: it panicked"}}}
+	panics := &played{file: &scenarioFile{path: "x.yaml"},
+		Result: scenario.Result{Scenario: "x", Failures: []string{"internal error: it panicked"}}}
 	require.NoError(t, w.result(panics))
 	require.NoError(t, w.end(summary{}))
 	page, err := os.ReadFile(path)

@@ -23,7 +23,8 @@ Exit statuses: 0 an agent answered, also where nothing is attached; 1 none did; 
 
 func newSingletons(s streams) *cobra.Command {
 	c := &cobra.Command{
-		Use: "singletons", Short: "list the programs that are attached to a running agent", Long: singletonsHelp, Args: cobra.NoArgs,
+		Use: "singletons", Short: "list the programs that are attached to a running agent", Long: singletonsHelp,
+		Args:    cobra.NoArgs,
 		Example: "  sbr singletons\n  sbr singletons -f sbr.yaml -o json",
 	}
 	flags, output := addAgent(c), addFormat(c)

@@ -32,7 +32,8 @@ const statusExample = `  sbr status
   sbr status --watch`
 
 func newStatus(s streams) *cobra.Command {
-	c := &cobra.Command{Use: "status", Short: "ask a running agent how it is", Long: statusHelp, Example: statusExample, Args: cobra.NoArgs}
+	c := &cobra.Command{Use: "status", Short: "ask a running agent how it is", Long: statusHelp,
+		Example: statusExample, Args: cobra.NoArgs}
 	check := c.Flags().Bool("check", false, "exit status 3 unless the state is up")
 	c.RunE = s.showAgent(c, statusView, func(a *agentAnswer) error {
 		if *check && a.State != sbr.StateUp {
@@ -46,7 +47,8 @@ func newStatus(s streams) *cobra.Command {
 
 // showAgent makes of c a verb that asks an agent and shows its answer, once or with --watch. then, where it
 // is not nil, judges the one answer.
-func (s streams) showAgent(c *cobra.Command, view agentView, then func(*agentAnswer) error) func(*cobra.Command, []string) error {
+func (s streams) showAgent(c *cobra.Command, view agentView,
+	then func(*agentAnswer) error) func(*cobra.Command, []string) error {
 	flags, watching, output := addAgent(c), addWatch(c), addFormat(c)
 	return flags.asking(func(ctx context.Context, client *agentClient, _ []string) error {
 		if watching.on() {
@@ -71,7 +73,9 @@ type agentView struct {
 	json func(*agentAnswer) any    // one object
 }
 
-var statusView = agentView{text: statusText, line: statusLine, json: func(a *agentAnswer) any { return json.RawMessage(a.raw) }}
+var statusView = agentView{text: statusText, line: statusLine, json: func(a *agentAnswer) any {
+	return json.RawMessage(a.raw)
+}}
 
 // change is what --watch prints without a terminal: one line.
 func (v agentView) change(a *agentAnswer, output string) (string, error) {
@@ -104,7 +108,8 @@ func statusText(a *agentAnswer, p painter) string {
 		row("  waits for", "%s", strings.TrimPrefix(clean(a.StartingBecause), "waiting for "))
 	}
 	if a.SuspendedSince != nil {
-		row("  since", "%s, %s", a.SuspendedSince.UTC().Format(time.RFC3339), ago(a.SuspendedSince.Truncate(time.Second), a.now))
+		row("  since", "%s, %s", a.SuspendedSince.UTC().Format(time.RFC3339),
+			ago(a.SuspendedSince.Truncate(time.Second), a.now))
 	}
 	if a.SuspendedBecause != "" {
 		row("  because", "%s", clean(a.SuspendedBecause))
@@ -137,7 +142,9 @@ func membershipText(row func(name, format string, args ...any), a *agentAnswer, 
 	}
 	row("members", "%s", members)
 	downed := downedNames(a)
-	missing := slices.DeleteFunc(slices.Clone(a.Unreachable), func(name string) bool { return slices.Contains(downed, name) })
+	missing := slices.DeleteFunc(slices.Clone(a.Unreachable), func(name string) bool {
+		return slices.Contains(downed, name)
+	})
 	if len(missing) > 0 {
 		row("unreachable", "%s", p.red(namesText(missing)))
 	}
@@ -175,10 +182,12 @@ func statusWarnings(a *agentAnswer) (all []string) {
 			"; a restart would forget who the members are: free some space")
 	}
 	if len(a.OtherStore) > 0 {
-		all = append(all, "the lease in another store than the cluster's: "+namesText(a.OtherStore)+"; give them the lease section of the others")
+		all = append(all, "the lease in another store than the cluster's: "+namesText(a.OtherStore)+
+			"; give them the lease section of the others")
 	}
 	if len(a.Disagree) > 0 {
-		all = append(all, "other rules than this member's: "+namesText(a.Disagree)+"; give all members the same configuration")
+		all = append(all, "other rules than this member's: "+namesText(a.Disagree)+
+			"; give all members the same configuration")
 	}
 	if len(a.Untagged) > 0 {
 		all = append(all, "members without a resolver, which are not counted: "+namesText(a.Untagged))

@@ -32,7 +32,8 @@ func addWatch(c *cobra.Command) *watchFlags {
 func (w *watchFlags) on() bool { return w.watch || w.limit != 0 }
 
 // run asks until it is interrupted or its time is over.
-func (w *watchFlags) run(ctx context.Context, s streams, client *agentClient, view agentView, output string) error {
+func (w *watchFlags) run(ctx context.Context, s streams, client *agentClient, view agentView,
+	output string) error {
 	if !w.watch || w.limit < 0 {
 		return badInput{errors.New("--for: it must be positive, and goes with --watch")}
 	}

@@ -49,7 +49,8 @@ func DefaultOptions() Options {
 func (o *Options) Validate() error {
 	var errs []error
 	if _, port, err := net.SplitHostPort(o.Addr); err != nil || port == "" {
-		errs = append(errs, fmt.Errorf("agentrpc: the RPC address is %q: give host:port, as in 127.0.0.1:7373", o.Addr))
+		errs = append(errs, fmt.Errorf("agentrpc: the RPC address is %q: give host:port, as in 127.0.0.1:7373",
+			o.Addr))
 	}
 	if o.Timeout <= 0 {
 		errs = append(errs, fmt.Errorf("agentrpc: Timeout is %v: it must be more than 0s", o.Timeout))
@@ -236,7 +237,8 @@ func (a *Agent) resynchronise(ctx context.Context, l *link) error {
 		return err
 	}
 	if a.roster.self != "" && name != a.roster.self {
-		return fmt.Errorf("it is the agent of node %s now, and was that of %s: restart sbr, which serves one node", name, a.roster.self)
+		return fmt.Errorf("it is the agent of node %s now, and was that of %s: restart sbr, which serves one node",
+			name, a.roster.self)
 	}
 	asked := time.Now()
 	list, err := a.readMembers(ctx, l)
@@ -288,7 +290,8 @@ func (a *Agent) followRoster(l *link) {
 		if a.ctx.Err() != nil {
 			return
 		}
-		a.log.Debug("sbr: the Serf agent does not answer, connecting again", "addr", a.opts.Addr, "error", err) // downing says so
+		// downing says so
+		a.log.Debug("sbr: the Serf agent does not answer, connecting again", "addr", a.opts.Addr, "error", err)
 		if a.roster.blind(err) {
 			a.changed()
 		}
@@ -319,7 +322,8 @@ func retry[T any](a *Agent, what string, open func(context.Context) (*T, error))
 			if _, _, silence := a.Members(); silence != nil {
 				level = slog.LevelDebug // this member says itself that the agent does not answer
 			}
-			a.log.Log(a.ctx, level, "sbr: cannot connect to the Serf agent", "addr", a.opts.Addr, "for", what, "error", err)
+			a.log.Log(a.ctx, level, "sbr: cannot connect to the Serf agent", "addr", a.opts.Addr, "for", what,
+				"error", err)
 		}
 	}
 	return nil

@@ -53,7 +53,8 @@ func dial(ctx context.Context, o *Options) (*link, error) {
 	}
 	made := make(chan result, 1)
 	go func() {
-		c, err := client.ClientFromConfig(&client.Config{Addr: entrance.Addr().String(), AuthKey: o.AuthKey, Timeout: o.Timeout})
+		c, err := client.ClientFromConfig(&client.Config{Addr: entrance.Addr().String(), AuthKey: o.AuthKey,
+			Timeout: o.Timeout})
 		made <- result{c, err}
 	}()
 	_ = entrance.(*net.TCPListener).SetDeadline(time.Now().Add(o.Timeout))
@@ -190,7 +191,8 @@ func (l *link) explain(err error) error {
 // when it reads the end, and a request that comes just then meets the closed connection, not the closed
 // client.
 func connectionEnded(err error) bool {
-	return errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
+	return errors.Is(err, net.ErrClosed) || errors.Is(err, io.EOF) || errors.Is(err, syscall.EPIPE) ||
+		errors.Is(err, syscall.ECONNRESET)
 }
 
 // late is why a connection is cut whose request was waited for until ctx ended.

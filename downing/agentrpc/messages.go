@@ -26,8 +26,9 @@ type line struct {
 
 func lines() map[string]*line {
 	return map[string]*line{
-		wire.MessageQuery: {query: wire.MessageQuery, filter: "member-join,member-leave,member-failed,member-update,member-reap,query:" + wire.MessageQuery},
-		wire.FrameQuery:   {query: wire.FrameQuery, filter: "query:" + wire.FrameQuery},
+		wire.MessageQuery: {query: wire.MessageQuery,
+			filter: "member-join,member-leave,member-failed,member-update,member-reap,query:" + wire.MessageQuery},
+		wire.FrameQuery: {query: wire.FrameQuery, filter: "query:" + wire.FrameQuery},
 	}
 }
 
@@ -66,7 +67,8 @@ func (a *Agent) openMessages(ctx context.Context, to *line) (*messages, error) {
 		return nil, err
 	}
 	l.streams = true
-	m := &messages{line: to, link: l, records: make(chan map[string]any, recordQueue), queries: make(chan record, queryQueue),
+	m := &messages{line: to, link: l, records: make(chan map[string]any, recordQueue),
+		queries: make(chan record, queryQueue),
 		answers: make(chan answer, answerQueue), limit: rate.NewLimiter(queryRate, queryRate)}
 	ctx, cancel := context.WithTimeout(ctx, a.opts.Timeout)
 	defer cancel()
@@ -177,7 +179,8 @@ func (a *Agent) sendAnswers(ctx context.Context, m *messages) {
 func (a *Agent) Query(name string, payload []byte, timeout time.Duration) (<-chan serf.NodeResponse, error) {
 	to, ok := a.lines[name]
 	if !ok {
-		return nil, fmt.Errorf("agentrpc: queries are called %s or %s, not %q", wire.MessageQuery, wire.FrameQuery, name)
+		return nil, fmt.Errorf("agentrpc: queries are called %s or %s, not %q", wire.MessageQuery,
+			wire.FrameQuery, name)
 	}
 	m := to.now.Load()
 	if m == nil {
@@ -188,7 +191,8 @@ func (a *Agent) Query(name string, payload []byte, timeout time.Duration) (<-cha
 	defer cancel()
 	over := time.NewTimer(timeout)
 	err := m.link.do(ctx, func(c *client.RPCClient) error {
-		return c.Query(&client.QueryParam{Name: name, Payload: payload, Timeout: timeout, RelayFactor: relays, RespCh: in})
+		return c.Query(&client.QueryParam{Name: name, Payload: payload, Timeout: timeout, RelayFactor: relays,
+			RespCh: in})
 	})
 	if err != nil {
 		over.Stop()

@@ -74,7 +74,8 @@ func (r *roster) forget(name string) bool {
 }
 
 func sameMember(a, b serf.Member) bool {
-	return a.Name == b.Name && a.Status == b.Status && a.Port == b.Port && a.Addr.Equal(b.Addr) && maps.Equal(a.Tags, b.Tags)
+	return a.Name == b.Name && a.Status == b.Status && a.Port == b.Port && a.Addr.Equal(b.Addr) &&
+		maps.Equal(a.Tags, b.Tags)
 }
 
 func find(list []serf.Member, name string) (serf.Member, bool) {

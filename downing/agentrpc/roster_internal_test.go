@@ -20,7 +20,8 @@ func listOf(text string) (list []serf.Member) {
 		if status == "" {
 			status = "alive"
 		}
-		list = append(list, serf.Member{Name: name, Addr: net.IPv4(10, 0, 0, name[len(name)-1]-'0'), Port: 7946, Status: statusOf(status), Tags: map[string]string{"uid": uid}})
+		list = append(list, serf.Member{Name: name, Addr: net.IPv4(10, 0, 0, name[len(name)-1]-'0'), Port: 7946,
+			Status: statusOf(status), Tags: map[string]string{"uid": uid}})
 	}
 	return list
 }
@@ -86,7 +87,8 @@ func TestRoster_Changed(t *testing.T) {
 	for _, tc := range []struct {
 		list string
 		want bool
-	}{{"n1", true}, {"n1", false}, {"n1 n2", true}, {"n1 n2:failed", true}, {"n1 n2:failed", false}, {"n1 n2:failed/a", true}, {"n1", true}} {
+	}{{"n1", true}, {"n1", false}, {"n1 n2", true}, {"n1 n2:failed", true}, {"n1 n2:failed", false},
+		{"n1 n2:failed/a", true}, {"n1", true}} {
 		require.Equal(t, tc.want, r.read(listOf(tc.list), time.Time{}, false), tc.list)
 	}
 	r.blind(errors.New("gone"))

@@ -47,7 +47,8 @@ func (t *Transport) DialAddressTimeout(a memberlist.Address, timeout time.Durati
 
 // dialStep goes as far as it can without waiting. Without a connection and an error the caller is to come
 // again at *ready, at the deadline, or when the channel is closed.
-func (t *Transport) dialStep(dst netip.AddrPort, ready *time.Time, deadline time.Time) (net.Conn, <-chan struct{}, error) {
+func (t *Transport) dialStep(dst netip.AddrPort, ready *time.Time, deadline time.Time) (
+	net.Conn, <-chan struct{}, error) {
 	n := t.net
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -171,7 +171,8 @@ func FuzzFrameEncode(f *testing.F) {
 	f.Add(uint8(1), "n1#a", "n2#b", int64(1000), "backup", []byte("x"))
 	f.Add(uint8(2), "n1#a", "", int64(0), "", []byte(nil))
 	f.Fuzz(func(t *testing.T, kind uint8, from, to string, within int64, topic string, payload []byte) {
-		m := wire.Frame{Kind: wire.FrameKind(kind), From: wire.Key([]byte(from + "12345678")[:8]), Within: time.Duration(within) * time.Millisecond, Topic: topic, Payload: payload}
+		m := wire.Frame{Kind: wire.FrameKind(kind), From: wire.Key([]byte(from + "12345678")[:8]),
+			Within: time.Duration(within) * time.Millisecond, Topic: topic, Payload: payload}
 		if to != "" {
 			m.To = wire.Key([]byte(to + "12345678")[:8])
 		}

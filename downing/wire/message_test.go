@@ -24,9 +24,11 @@ func ids(prefix string, n int) (out []sbr.ID) {
 // samples are one message of each kind.
 var samples = map[wire.Kind]wire.Message{
 	wire.KindReport: {Kind: wire.KindReport, From: "n1#a", Up: []sbr.ID{"n2#b"}, Down: []sbr.ID{"n3#c", "n4#d"}},
-	wire.KindVerdict: {Kind: wire.KindVerdict, From: "n1#a", Token: 7, By: "n2#b", Whole: true, Up: []sbr.ID{"n1#a", "n2#b"}, Down: []sbr.ID{"n3#c"},
+	wire.KindVerdict: {Kind: wire.KindVerdict, From: "n1#a", Token: 7, By: "n2#b", Whole: true,
+		Up: []sbr.ID{"n1#a", "n2#b"}, Down: []sbr.ID{"n3#c"},
 		Reason: "2 of 3 members are reachable"},
-	wire.KindOrder:    {Kind: wire.KindOrder, From: "n1#a", Decided: sbr.DownUnreachable.String(), Up: []sbr.ID{"n2#b"}, Down: []sbr.ID{"n3#c"}, Reason: "a majority"},
+	wire.KindOrder: {Kind: wire.KindOrder, From: "n1#a", Decided: sbr.DownUnreachable.String(),
+		Up: []sbr.ID{"n2#b"}, Down: []sbr.ID{"n3#c"}, Reason: "a majority"},
 	wire.KindAsk:      {Kind: wire.KindAsk, From: "n1#a", Up: []sbr.ID{"n2#b"}},
 	wire.KindStanding: {Kind: wire.KindStanding, From: "n1#a", Seen: 1<<64 - 1},
 	wire.KindClear:    {Kind: wire.KindClear, From: "n1#a", Token: 3},
@@ -101,8 +103,10 @@ func union(parts []wire.Message) (up, down []sbr.ID) {
 
 // A long message is told in parts. Each part is a message of the same kind, and says that it is a part.
 func TestEncode_LongMessagesAreToldInParts(t *testing.T) {
-	verdict := wire.Message{Kind: wire.KindVerdict, From: "n1#a", Token: 9, By: "n1#a", Whole: true, Reason: "a majority", Up: ids("winner", 300), Down: ids("loser", 200)}
-	order := wire.Message{Kind: wire.KindOrder, From: "n1#a", Decided: sbr.DownAll.String(), Reason: "unstable", Down: ids("n", 100)}
+	verdict := wire.Message{Kind: wire.KindVerdict, From: "n1#a", Token: 9, By: "n1#a", Whole: true,
+		Reason: "a majority", Up: ids("winner", 300), Down: ids("loser", 200)}
+	order := wire.Message{Kind: wire.KindOrder, From: "n1#a", Decided: sbr.DownAll.String(), Reason: "unstable",
+		Down: ids("n", 100)}
 	report := wire.Message{Kind: wire.KindReport, From: "n1#a", Up: ids("good", 50), Down: ids("bad", 50)}
 	for _, m := range []wire.Message{verdict, order, report} {
 		requireComplete(t, m)
@@ -124,7 +128,8 @@ func TestEncode_LongMessagesAreToldInParts(t *testing.T) {
 func TestEncode_AwkwardReasonAndNames(t *testing.T) {
 	for _, c := range []string{`"`, `\`, "<", "\x00", "\u2028", "é", "日", "\xff"} {
 		t.Run(fmt.Sprintf("%q", c), func(t *testing.T) {
-			m := wire.Message{Kind: wire.KindVerdict, From: "n1#a", Token: 1, By: "n1#a", Whole: true, Reason: strings.Repeat(c, 500), Up: []sbr.ID{"n1#a"}, Down: ids("n", 3)}
+			m := wire.Message{Kind: wire.KindVerdict, From: "n1#a", Token: 1, By: "n1#a", Whole: true,
+				Reason: strings.Repeat(c, 500), Up: []sbr.ID{"n1#a"}, Down: ids("n", 3)}
 			payloads := wire.Encode(m)
 			require.Len(t, payloads, 1)
 			p, err := wire.Decode(payloads[0])
@@ -144,7 +149,8 @@ func TestEncode_AwkwardReasonAndNames(t *testing.T) {
 // than a wrong one.
 func TestEncode_WhatFitsNowhere(t *testing.T) {
 	huge := sbr.ID(strings.Repeat("x", wire.MaxMessage))
-	m := wire.Message{Kind: wire.KindAsk, From: "n1#a", Up: slices.Concat(ids("n", 3), []sbr.ID{huge}, ids("m", 3))}
+	m := wire.Message{Kind: wire.KindAsk, From: "n1#a",
+		Up: slices.Concat(ids("n", 3), []sbr.ID{huge}, ids("m", 3))}
 	up, _ := union(split(t, m))
 	require.Equal(t, slices.Concat(ids("n", 3), ids("m", 3)), up)
 
@@ -176,7 +182,8 @@ func TestMessage_Names(t *testing.T) {
 
 // A verdict arrives in the form in which the resolver looks things up.
 func TestMessage_VerdictIsNormal(t *testing.T) {
-	m := wire.Message{Kind: wire.KindVerdict, Token: 2, Whole: true, Up: []sbr.ID{"n2#b", "n1#a"}, Down: []sbr.ID{"n4#d", "n3#c"}}
+	m := wire.Message{Kind: wire.KindVerdict, Token: 2, Whole: true, Up: []sbr.ID{"n2#b", "n1#a"},
+		Down: []sbr.ID{"n4#d", "n3#c"}}
 	v := m.Event().(sbr.Told).Verdict
 	require.Equal(t, sbr.Survivor, v.Standing("n1#a", 0))
 	require.Equal(t, sbr.Out, v.Standing("n3#c", 0))
@@ -210,11 +217,13 @@ func FuzzEncode(f *testing.F) {
 	f.Add("order", "n1#a", uint64(0), "", strings.Repeat("\"", 300), "", strings.Repeat("n3#c ", 300))
 	f.Add("report", "n1#a", uint64(0), "", "", strings.Repeat("é\x00 ", 300), strings.Repeat("n", 790)+" x")
 	f.Fuzz(func(t *testing.T, kind, from string, token uint64, by, reason, up, down string) {
-		m := wire.Message{Kind: wire.Kind(kind), From: sbr.ID(from), Token: token, By: sbr.ID(by), Reason: reason, Up: list(up), Down: list(down), Whole: true}
+		m := wire.Message{Kind: wire.Kind(kind), From: sbr.ID(from), Token: token, By: sbr.ID(by), Reason: reason,
+			Up: list(up), Down: list(down), Whole: true}
 		if m.Kind == wire.KindOrder {
 			m.Decided = sbr.DownAll.String()
 		}
-		if _, known := samples[m.Kind]; !known || m.From == "" || m.Kind == wire.KindVerdict && token == 0 || !utf8.ValidString(strings.Join([]string{from, by, up, down}, " ")) {
+		if _, known := samples[m.Kind]; !known || m.From == "" || m.Kind == wire.KindVerdict && token == 0 ||
+			!utf8.ValidString(strings.Join([]string{from, by, up, down}, " ")) {
 			return // nobody sends such
 		}
 		requireComplete(t, m)

@@ -49,8 +49,10 @@ func main() {
 	flag.StringVar(&o.back, "back", "127.0.0.1:0", "`address` for the other members")
 	flag.StringVar(&o.lease, "lease", "counters.lease", "`file` of the lease, the same for all members")
 	join := flag.String("join", "", "`addresses` of other members' Serf nodes, with commas between them")
-	flag.DurationVar(&o.stableAfter, "stable-after", 20*time.Second, "how long a partition lasts before a decision")
-	flag.DurationVar(&o.linger, "linger", 2*time.Second, "how long to redirect others once the shards have moved")
+	flag.DurationVar(&o.stableAfter, "stable-after", 20*time.Second,
+		"how long a partition lasts before a decision")
+	flag.DurationVar(&o.linger, "linger", 2*time.Second,
+		"how long to redirect others once the shards have moved")
 	flag.Parse()
 	if *join != "" {
 		o.join = strings.Split(*join, ",")

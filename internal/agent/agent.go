@@ -224,14 +224,15 @@ func (a *agent) until(ctx context.Context, f func() error) error {
 			err = backoff.Permanent(err)
 		}
 		return nil, err
-	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) {
-		reason := strings.NewReplacer("\n\t", " ", "\n", "; ").Replace(err.Error())
-		if reason != said {
-			a.log.Error("sbr: the agent waits and does not start: "+reason, "tries-again-within", startMost)
-			said = reason
-		}
-		a.waitFor(reason)
-	}))
+	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0),
+		backoff.WithNotify(func(err error, _ time.Duration) {
+			reason := strings.NewReplacer("\n\t", " ", "\n", "; ").Replace(err.Error())
+			if reason != said {
+				a.log.Error("sbr: the agent waits and does not start: "+reason, "tries-again-within", startMost)
+				said = reason
+			}
+			a.waitFor(reason)
+		}))
 	if err == nil {
 		a.phase.Store(before)
 	}

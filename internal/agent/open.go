@@ -48,7 +48,8 @@ func (a *agent) configure(o *Options) (err error) {
 	if a.provider, err = downing.New(cfg); err != nil {
 		return Problem{err}
 	}
-	a.programs = programs.New(programs.Options{Cluster: a.provider, Configure: a.singleton, Waiting: a.noPrograms, Logger: a.log})
+	a.programs = programs.New(programs.Options{Cluster: a.provider, Configure: a.singleton,
+		Waiting: a.noPrograms, Logger: a.log})
 	return nil
 }
 
@@ -67,7 +68,8 @@ func (a *agent) open(ctx context.Context) error {
 					"incarnations and whether the last one was downed, the last verdict, and the other members "+
 					"with those that it could not reach; it waits as a newcomer", err)
 			default:
-				return fmt.Errorf("%w: set STATE_DIRECTORY to a folder that can be written, and that no other agent uses", err)
+				return fmt.Errorf("%w: set STATE_DIRECTORY to a folder that can be written, and that no other agent uses",
+					err)
 			}
 			a.remembers = true
 		}
@@ -154,14 +156,16 @@ func (a *agent) follow() {
 	p := a.provider
 	p.OnSuspend(func(reason string) { a.hooks.Suspended(a.facts(reason)) })
 	p.OnResume(func(reason string) { a.hooks.Resumed(a.facts(reason)) })
-	p.OnDown(func(reason string) { a.hooks.Down(context.Background(), a.facts(reason)) }) // bounded by hooks.timeout
+	// bounded by hooks.timeout
+	p.OnDown(func(reason string) { a.hooks.Down(context.Background(), a.facts(reason)) })
 }
 
 func (a *agent) facts(reason string) hook.Facts {
 	s := a.provider.Status()
 	return hook.Facts{
 		System: s.System, Member: s.Member, Incarnation: s.Incarnation, Incident: s.Incident, Trace: s.Trace,
-		State: string(s.State), Reason: reason, At: time.Now(), Token: s.Verdict.Token, Unreachable: s.Unreachable, Survivors: s.Verdict.Survivors, Down: s.Verdict.Down,
+		State: string(s.State), Reason: reason, At: time.Now(), Token: s.Verdict.Token, Unreachable: s.Unreachable,
+		Survivors: s.Verdict.Survivors, Down: s.Verdict.Down,
 	}
 }
 

@@ -74,7 +74,8 @@ func serfConfig(s *config.Serf, log *slog.Logger) (*serf.Config, error) {
 	// How long Serf waits until its leave, a removal or new tags are sent. When all members leave, no
 	// receiver is left. Among a thousand members one message needs six rounds of gossip.
 	conf.BroadcastTimeout = 10 * m.GossipInterval
-	m.EnableCompression = s.Profile == "wan" // packets are small: on a LAN packing each of them costs more than it saves
+	// packets are small: on a LAN packing each of them costs more than it saves
+	m.EnableCompression = s.Profile == "wan"
 	conf.Logger = serfLogger(log)
 	m.Logger = conf.Logger
 	name, err := nodeName(s)
@@ -213,7 +214,8 @@ func (o *own) bind() (err error) {
 	m := o.conf.MemberlistConfig
 	var t *memberlist.NetTransport
 	for range bindTries {
-		t, err = memberlist.NewNetTransport(&memberlist.NetTransportConfig{BindAddrs: []string{m.BindAddr}, BindPort: m.BindPort, Logger: m.Logger})
+		t, err = memberlist.NewNetTransport(&memberlist.NetTransportConfig{BindAddrs: []string{m.BindAddr},
+			BindPort: m.BindPort, Logger: m.Logger})
 		if err == nil || m.BindPort != 0 {
 			break
 		}
@@ -312,7 +314,8 @@ func (o *own) close() {
 	case o.bound != nil:
 		_ = o.bound.Shutdown()
 	}
-	sleep.Within(time.After(joinEnd), o.joining.Wait) // nothing interrupts a join that is under way: ten seconds for each address
+	// nothing interrupts a join that is under way: ten seconds for each address
+	sleep.Within(time.After(joinEnd), o.joining.Wait)
 }
 
 // serfLogger hands the lines of Serf and memberlist on, with the level that stands in them: "[WARN] serf: …".

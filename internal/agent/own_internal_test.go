@@ -26,7 +26,8 @@ import (
 // its leave waits for less than Serf's time-out. Of two nodes, one is always left so; of more, seldom.
 func TestOwn_AllStopAtOnce(t *testing.T) {
 	asAgent := func(name string, conf *serf.Config) {
-		own, err := serfConfig(&config.Serf{Node: name, Profile: "lan", Bind: "127.0.0.1:7946"}, clustertest.Logger(name))
+		own, err := serfConfig(&config.Serf{Node: name, Profile: "lan", Bind: "127.0.0.1:7946"},
+			clustertest.Logger(name))
 		require.NoError(t, err)
 		*conf = *own
 	}
@@ -101,8 +102,9 @@ func view(awaiting []string, reachable ...string) (s downing.Status) {
 // ever.
 func TestSeeker(t *testing.T) {
 	t.Parallel()
-	f, err := config.Parse("sbr.yaml", []byte("system: s\nserf: {rpc: '127.0.0.1:7373', join: ['a:1', 'b:1', 'c:1']}\n"+
-		"split-brain-resolver: {min-members: 2}"))
+	f, err := config.Parse("sbr.yaml",
+		[]byte("system: s\nserf: {rpc: '127.0.0.1:7373', join: ['a:1', 'b:1', 'c:1']}\n"+
+			"split-brain-resolver: {min-members: 2}"))
 	require.NoError(t, err)
 	for name, c := range map[string]struct {
 		st    downing.Status

@@ -114,7 +114,8 @@ type rejoiner struct {
 }
 
 func newRejoiner(f *config.File, agent joiner, log *slog.Logger) *rejoiner {
-	return &rejoiner{join: f.Serf.Join, least: f.SplitBrainResolver.MinMembers, agent: agent, joins: joins{log: log, found: true}}
+	return &rejoiner{join: f.Serf.Join, least: f.SplitBrainResolver.MinMembers, agent: agent,
+		joins: joins{log: log, found: true}}
 }
 
 func (s *rejoiner) start(status func() downing.Status) {

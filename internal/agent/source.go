@@ -19,7 +19,8 @@ var _ web.Source = source{}
 func (s source) Status() downing.Status {
 	st := s.provider.Status()
 	if st.Members == nil { // nothing has been looked at yet
-		st.System, st.Version, st.Members, st.Unreachable, st.Reports = s.file.System, downing.Version(), []downing.MemberStatus{}, []string{}, []downing.ReportStatus{}
+		st.System, st.Version, st.Members, st.Unreachable, st.Reports = s.file.System, downing.Version(),
+			[]downing.MemberStatus{}, []string{}, []downing.ReportStatus{}
 		st.ConfigDigest = s.file.Digest()
 		if s.store != "" {
 			st.Lease.Kind, st.Lease.Name = s.store, s.file.LeaseName()

@@ -49,13 +49,15 @@ var rules = []rule{
 	{
 		folder:   "lease/fence",
 		patterns: []string{"./lease/fence"},
-		allow:    []string{module + "/lease/fence", module + "/internal/folder", "github.com/gofrs/flock", "golang.org/x/sys"},
+		allow: []string{module + "/lease/fence", module + "/internal/folder", "github.com/gofrs/flock",
+			"golang.org/x/sys"},
 	},
 	{
 		folder:   "internal/handover",
 		patterns: []string{"./internal/slot", "./internal/handover", "./internal/codec"},
-		allow:    []string{module + "/sbr", module + "/internal/slot", module + "/internal/handover", module + "/internal/codec"},
-		deny:     []string{module + "/internal/slot/drive"},
+		allow: []string{module + "/sbr", module + "/internal/slot", module + "/internal/handover",
+			module + "/internal/codec"},
+		deny: []string{module + "/internal/slot/drive"},
 	},
 	{
 		folder:   "sharding/allocation",
@@ -65,7 +67,8 @@ var rules = []rule{
 	{
 		folder:   "downing",
 		patterns: []string{"./downing"},
-		deny:     []string{"k8s.io", "go.etcd.io", "go.mongodb.org", "github.com/jackc", module + "/cmd", module + "/simulator"},
+		deny: []string{"k8s.io", "go.etcd.io", "go.mongodb.org", "github.com/jackc", module + "/cmd",
+			module + "/simulator"},
 	},
 	{
 		folder:   "simulator",
@@ -218,7 +221,8 @@ func (ps packages) matched() []string {
 // list returns the packages that match the patterns and all that they import, the standard library left out.
 func list(t *testing.T, patterns ...string) packages {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-deps", "-json=ImportPath,Standard,DepOnly,Imports"}, patterns...)...)
+	cmd := exec.CommandContext(t.Context(), "go",
+		append([]string{"list", "-deps", "-json=ImportPath,Standard,DepOnly,Imports"}, patterns...)...)
 	cmd.Dir = root
 	var stderr strings.Builder
 	cmd.Stderr = &stderr

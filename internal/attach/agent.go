@@ -155,9 +155,11 @@ func (a *Agent) takeLock(ctx context.Context) error {
 	locked, err := lock.TryLock()
 	if err == nil && !locked {
 		if a.opt.Once {
-			return fmt.Errorf("%w: another sbr run on this machine manages this singleton (%s)", program.ErrElsewhere, a.opt.Lock)
+			return fmt.Errorf("%w: another sbr run on this machine manages this singleton (%s)", program.ErrElsewhere,
+				a.opt.Lock)
 		}
-		a.log.Warn("sbr: another sbr run on this machine manages this singleton; waiting for it to exit", "lock", a.opt.Lock)
+		a.log.Warn("sbr: another sbr run on this machine manages this singleton; waiting for it to exit", "lock",
+			a.opt.Lock)
 		if _, err = lock.TryLockContext(ctx, lockEvery); ctx.Err() != nil && err != nil {
 			return context.Cause(ctx)
 		}
@@ -189,24 +191,27 @@ func (a *Agent) connect(ctx context.Context) error {
 			err = backoff.Permanent(err)
 		}
 		return link, err
-	}, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(0), backoff.WithNotify(func(err error, _ time.Duration) {
-		if err.Error() != last {
-			last = err.Error()
-			a.log.Warn("sbr: not attached to the agent; trying again and again", "agent", a.opt.URL, "problem", last)
-		}
-	}))
+	}, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(0),
+		backoff.WithNotify(func(err error, _ time.Duration) {
+			if err.Error() != last {
+				last = err.Error()
+				a.log.Warn("sbr: not attached to the agent; trying again and again", "agent", a.opt.URL, "problem", last)
+			}
+		}))
 	if err != nil {
 		return err
 	}
 	a.link, a.ended = link, nil
-	a.log.Info("sbr: attached to the agent", "agent", a.opt.URL, "member", link.attached.Member, "system", link.attached.System)
+	a.log.Info("sbr: attached to the agent", "agent", a.opt.URL, "member", link.attached.Member, "system",
+		link.attached.System)
 	return nil
 }
 
 func (a *Agent) dial(ctx context.Context) (*link, error) {
 	return dial(ctx, &a.opt, a.log, Attach{
-		Singleton: a.opt.Singleton, Endpoint: a.opt.Endpoint, Client: a.client, PID: os.Getpid(), StopTimeout: Duration(a.opt.StopTimeout),
-		Version: a.opt.Version, Ended: a.ended,
+		Singleton: a.opt.Singleton, Endpoint: a.opt.Endpoint, Client: a.client, PID: os.Getpid(),
+		StopTimeout: Duration(a.opt.StopTimeout),
+		Version:     a.opt.Version, Ended: a.ended,
 	})
 }
 
@@ -222,7 +227,9 @@ func (a *Agent) disconnect() {
 func (a *Agent) leave(t *turn) {
 	patience := time.Duration(a.link.attached.Patience) + leaveMargin
 	a.link.leave()
-	t.bound = time.AfterFunc(patience, func() { t.tell(fmt.Errorf("leaving; nobody has taken over within %v", patience), false) })
+	t.bound = time.AfterFunc(patience, func() {
+		t.tell(fmt.Errorf("leaving; nobody has taken over within %v", patience), false)
+	})
 }
 
 // giveBack tells the agent that nothing is left of a run; now, or when this process is attached again.

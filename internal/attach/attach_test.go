@@ -92,7 +92,8 @@ func (f failing) Read([]byte) (int, error) { return 0, f.error }
 
 // Whatever an error says, it fits into a message and comes back as it was sent.
 func TestText(t *testing.T) {
-	for _, s := range []string{"", "short", strings.Repeat("ä", 5000), strings.Repeat("\xff", 5000), "\x00<&>", strings.Repeat("x", 1022) + "ä"} {
+	for _, s := range []string{"", "short", strings.Repeat("ä", 5000), strings.Repeat("\xff", 5000), "\x00<&>",
+		strings.Repeat("x", 1022) + "ä"} {
 		m := FromAgent{Bye: &Bye{Why: Text(s)}}
 		line := Append(nil, m)
 		require.LessOrEqual(t, len(line), MaxLine)

@@ -49,8 +49,9 @@ var errSilent = fmt.Errorf("it has not said anything for %v", Silence)
 
 // dial attaches. The error is a *Refusal, or a network error.
 func dial(ctx context.Context, o *AgentOptions, log *slog.Logger, a Attach) (*link, error) {
-	l := &link{log: log, out: make(chan FromProgram, 16), starts: make(chan *turn, 1), elsewhere: make(chan Where, 1),
-		sent: make(map[uint64]time.Time), answered: time.Now()}
+	l := &link{log: log, out: make(chan FromProgram, 16), starts: make(chan *turn, 1),
+		elsewhere: make(chan Where, 1),
+		sent:      make(map[uint64]time.Time), answered: time.Now()}
 	l.ctx, l.fail = context.WithCancelCause(context.WithoutCancel(ctx))
 	defer context.AfterFunc(ctx, func() { l.fail(context.Cause(ctx)) })()
 	late := time.AfterFunc(attachTime, func() { l.fail(fmt.Errorf("no answer within %v", attachTime)) })

@@ -202,9 +202,11 @@ func (m FromProgram) validate() error {
 	if a := m.Attach; a != nil {
 		c.word("singleton", a.Singleton)
 		c.word("client", a.Client)
-		c.that(len(a.Endpoint) <= singleton.MaxEndpoint, "endpoint has %d bytes, more than %d", len(a.Endpoint), singleton.MaxEndpoint)
+		c.that(len(a.Endpoint) <= singleton.MaxEndpoint, "endpoint has %d bytes, more than %d", len(a.Endpoint),
+			singleton.MaxEndpoint)
 		c.that(a.PID > 0, "pid is %d", a.PID)
-		c.that(a.StopTimeout > 0 && time.Duration(a.StopTimeout) <= MaxStopTimeout, "stop-timeout is %v: more than 0s and at most %v are allowed",
+		c.that(a.StopTimeout > 0 && time.Duration(a.StopTimeout) <= MaxStopTimeout,
+			"stop-timeout is %v: more than 0s and at most %v are allowed",
 			time.Duration(a.StopTimeout), MaxStopTimeout)
 		c.text("version", a.Version)
 		c.ended(a.Ended)
@@ -218,7 +220,8 @@ func (c *check) ended(e *Ended) {
 		return
 	}
 	c.that(e.Run > 0, "a run that has ended has no number")
-	c.that(len(e.State) <= singleton.MaxState, "%d bytes of state cannot be handed over, only %d", len(e.State), singleton.MaxState)
+	c.that(len(e.State) <= singleton.MaxState, "%d bytes of state cannot be handed over, only %d", len(e.State),
+		singleton.MaxState)
 	c.text("why", e.Why)
 }
 
@@ -228,7 +231,8 @@ func (m FromAgent) validate() error {
 	var c check
 	c.one(count(m.Attached != nil, m.Start != nil, m.Stop != nil, m.Pong != nil, m.Where != nil, m.Bye != nil))
 	valid := func(d Duration) {
-		c.that(d >= 0 && time.Duration(d) <= MaxValidFor, "valid-for is %v: 0s to %v are allowed", time.Duration(d), MaxValidFor)
+		c.that(d >= 0 && time.Duration(d) <= MaxValidFor, "valid-for is %v: 0s to %v are allowed", time.Duration(d),
+			MaxValidFor)
 	}
 	if s := m.Start; s != nil {
 		c.that(s.Run > 0 && s.Token > 0, "a start without a run or a token")

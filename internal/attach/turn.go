@@ -91,7 +91,8 @@ func (t *turn) left() ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular() || info.Size() > singleton.MaxState:
-		return nil, fmt.Errorf("SBR_STATE_NEXT has %d bytes: a file of at most %d bytes can be handed over", info.Size(), singleton.MaxState)
+		return nil, fmt.Errorf("SBR_STATE_NEXT has %d bytes: a file of at most %d bytes can be handed over",
+			info.Size(), singleton.MaxState)
 	}
 	return os.ReadFile(path)
 }

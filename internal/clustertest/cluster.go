@@ -43,7 +43,8 @@ func MajorityFirst(_ string, c *downing.Config) {
 func Quick(name string, c *downing.Config) {
 	MajorityFirst(name, c)
 	c.Resolver.StableAfter = 5 * time.Second
-	c.Lease.HeartbeatTimeout, c.Lease.HeartbeatInterval, c.Lease.OperationTimeout = 12*time.Second, time.Second, time.Second
+	c.Lease.HeartbeatTimeout, c.Lease.HeartbeatInterval, c.Lease.OperationTimeout = 12*time.Second, time.Second,
+		time.Second
 }
 
 // Cluster is a set of members on one network.
@@ -64,7 +65,8 @@ type Cluster struct {
 
 // New returns a cluster without members.
 func New(t testing.TB, o Options) *Cluster {
-	return &Cluster{t: t, Options: o, Net: memnet.New(memnet.Config{Latency: time.Millisecond}), Store: leasetest.NewMemory(), members: make(map[string]*Member)}
+	return &Cluster{t: t, Options: o, Net: memnet.New(memnet.Config{Latency: time.Millisecond}),
+		Store: leasetest.NewMemory(), members: make(map[string]*Member)}
 }
 
 // Virtual runs a test in virtual time, and ends the cluster's members after it.
@@ -177,7 +179,9 @@ func (c *Cluster) Member(name string) *Member { return c.members[name] }
 
 // Members are all that were started, each as it was started last, sorted by name.
 func (c *Cluster) Members() []*Member {
-	return slices.SortedFunc(maps.Values(c.members), func(a, b *Member) int { return cmp.Compare(a.Name, b.Name) })
+	return slices.SortedFunc(maps.Values(c.members), func(a, b *Member) int {
+		return cmp.Compare(a.Name, b.Name)
+	})
 }
 
 // Up are the names of the members that were not downed, sorted.
@@ -239,7 +243,9 @@ func (c *Cluster) observe(o downing.Occurrence) {
 func (c *Cluster) Occurred(name string) []downing.Occurrence {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(c.log), func(o downing.Occurrence) bool { return name != "" && o.Member != name })
+	return slices.DeleteFunc(slices.Clone(c.log), func(o downing.Occurrence) bool {
+		return name != "" && o.Member != name
+	})
 }
 
 func (c *Cluster) dump() {

@@ -31,7 +31,8 @@ func (c *Cluster) NewMember(name string, change ...func(*downing.Config)) *Membe
 	c.t.Helper()
 	m := &Member{Name: name, Store: c.Store.View(name)}
 	cfg := downing.DefaultConfig()
-	cfg.System, cfg.Store, cfg.Exit, cfg.Observe, cfg.Logger = "payments", m.Store, func(int) {}, c.observe, Logger(name)
+	cfg.System, cfg.Store, cfg.Exit, cfg.Observe, cfg.Logger = "payments", m.Store, func(int) {}, c.observe,
+		Logger(name)
 	if c.Options.Config != nil {
 		c.Options.Config(name, &cfg)
 	}

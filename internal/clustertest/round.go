@@ -60,7 +60,8 @@ type Run interface {
 // the write it may be paused for any time: that is what a fence is for.
 func (r *Round) Work(ctx context.Context, member, resource string, every time.Duration, run Run) error {
 	ledger.Writer{
-		Client: r.client(member), Entry: ledger.Entry{Resource: resource, Member: member, Run: strconv.FormatUint(run.Token(), 10)},
+		Client: r.client(member), Entry: ledger.Entry{Resource: resource, Member: member,
+			Run: strconv.FormatUint(run.Token(), 10)},
 		Token: run.Token(), Every: every, Check: run.Check,
 	}.Run(ctx) // the ledger says what became of it
 	return nil
@@ -129,7 +130,8 @@ func play(t *testing.T, seed uint64, load func(r *Round) Load) (report ledger.Re
 		defer func() { _ = server.Close() }()
 		r := &Round{Cluster: c, Trouble: trouble, server: server}
 		r.load = load(r)
-		trouble.Restart, trouble.Settle, trouble.Favourite, trouble.Stores = r.restart, r.settle, r.load.Favourite, r.load.Stores
+		trouble.Restart, trouble.Settle, trouble.Favourite, trouble.Stores = r.restart, r.settle, r.load.Favourite,
+			r.load.Stores
 		names := c.Form(roundMembers)
 		for _, name := range names {
 			r.load.Start(name)
@@ -165,7 +167,9 @@ func (r *Round) restart(name string) {
 	r.stop(name)
 	require.NoError(r.t, r.Member(name).Leave())
 	r.Start(name)
-	r.Eventually(2*time.Minute, name+" is not admitted", func() bool { return r.Member(name).Provider.Peers().State != sbr.StateArming })
+	r.Eventually(2*time.Minute, name+" is not admitted", func() bool {
+		return r.Member(name).Provider.Peers().State != sbr.StateArming
+	})
 	r.load.Start(name)
 }
 

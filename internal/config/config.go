@@ -149,7 +149,8 @@ type Serf struct {
 
 // OwnNode reports whether the agent is a node of its own instead of running beside a stock agent.
 func (s *Serf) OwnNode() bool {
-	return s.Node != "" || s.Bind != "" || s.Advertise != "" || len(s.Join) > 0 && s.RPC == "" || s.Encrypt != "" || s.KeyringFile != "" ||
+	return s.Node != "" || s.Bind != "" || s.Advertise != "" || len(s.Join) > 0 && s.RPC == "" ||
+		s.Encrypt != "" || s.KeyringFile != "" ||
 		s.Snapshot != "" || bool(s.Rejoin) || bool(s.UniqueNode) || len(s.Tags) > 0
 }
 
@@ -251,11 +252,13 @@ func Default() File {
 	return File{
 		DowningProvider:    ProviderResolver,
 		SplitBrainResolver: DefaultSplitBrainResolver(),
-		Serf:               Serf{Profile: "lan", RPCTimeout: 15 * time.Second, Probe: ":7947", LeaveOnTerminate: true},
-		HTTP:               HTTP{Listen: "127.0.0.1:7380"},
-		Hooks:              Hooks{Timeout: 10 * time.Second, Grace: 15 * time.Second, Signal: "SIGTERM"},
+		Serf: Serf{Profile: "lan", RPCTimeout: 15 * time.Second, Probe: ":7947",
+			LeaveOnTerminate: true},
+		HTTP:  HTTP{Listen: "127.0.0.1:7380"},
+		Hooks: Hooks{Timeout: 10 * time.Second, Grace: 15 * time.Second, Signal: "SIGTERM"},
 		Singleton: singletons{
-			LeaseRetryInterval: d.LeaseRetryInterval, HandOverRetryInterval: d.HandOverRetryInterval, NumberOfRetries: d.NumberOfRetries,
+			LeaseRetryInterval: d.LeaseRetryInterval, HandOverRetryInterval: d.HandOverRetryInterval,
+			NumberOfRetries: d.NumberOfRetries,
 		},
 	}
 }

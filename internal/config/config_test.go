@@ -45,7 +45,8 @@ func TestLoad_NamesTheFile(t *testing.T) {
 
 func TestDefault_NeedsOnlyASystem(t *testing.T) {
 	f := config.Default()
-	require.EqualError(t, f.Validate(), "system: is not set: it must name the cluster; the lease is named after it")
+	require.EqualError(t, f.Validate(),
+		"system: is not set: it must name the cluster; the lease is named after it")
 	f.System = "payments"
 	require.NoError(t, f.Validate())
 	require.Equal(t, sbr.DefaultConfig(), f.Resolver())
@@ -82,7 +83,8 @@ lease:
 serf: {profile: wan}
 `)
 	want := sbr.DefaultConfig()
-	want.StableAfter, want.DownAllWhenUnstable, want.DownAllWhenIndirectlyConnected = 8*time.Second, 7*time.Second, sbr.Off
+	want.StableAfter, want.DownAllWhenUnstable, want.DownAllWhenIndirectlyConnected = 8*time.Second,
+		7*time.Second, sbr.Off
 	want.MinMembers, want.SettleAfter, want.ReleaseAfter = 3, time.Second, 10*time.Second
 	want.WhenLeaseUnknown, want.SuspendTimeout = sbr.UnknownSuspend, time.Minute
 	want.LeaseTimeout, want.LeaseDeadline, want.LeaseRetry = 2*time.Second, 6*time.Second, 400*time.Millisecond
@@ -93,13 +95,15 @@ serf: {profile: wan}
 	s, err := f.SplitBrainResolver.Strategy()
 	require.NoError(t, err)
 	require.Equal(t, strategies.LeaseMajority{
-		Role: "web", AcquireLeaseDelayForMinority: 3 * time.Second, IndirectlyConnected: strategies.DownIndirectlyConnected,
+		Role: "web", AcquireLeaseDelayForMinority: 3 * time.Second,
+		IndirectlyConnected: strategies.DownIndirectlyConnected,
 	}, s)
 
 	in, _ := f.Times(5, "")
 	wan, _ := timing.Profile("wan")
 	require.Equal(t, wan, in.Gossip)
-	require.Equal(t, reachability.Settings{Interval: 2 * time.Second, Timeout: 300 * time.Millisecond, Tries: 2, Neighbours: 4, Budget: 50}, in.Probes)
+	require.Equal(t, reachability.Settings{Interval: 2 * time.Second, Timeout: 300 * time.Millisecond, Tries: 2,
+		Neighbours: 4, Budget: 50}, in.Probes)
 	require.True(t, in.Lease)
 	require.False(t, in.Watch)
 	require.Equal(t, 4*time.Second, in.HeartbeatInterval)
@@ -131,7 +135,8 @@ func TestLeaseSettings_OverridesFallBack(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := parse(t, "system: s\nlease: "+tc.lease).Lease.Settings(tc.implementation)
-			require.Equal(t, tc.want, s.HeartbeatTimeout.String()+" "+s.HeartbeatInterval.String()+" "+s.OperationTimeout.String())
+			require.Equal(t, tc.want, s.HeartbeatTimeout.String()+" "+s.HeartbeatInterval.String()+
+				" "+s.OperationTimeout.String())
 		})
 	}
 }
@@ -139,12 +144,14 @@ func TestLeaseSettings_OverridesFallBack(t *testing.T) {
 // The blocks are decoded on their own in scenario files.
 func TestBlocks_DecodeOnTheirOwn(t *testing.T) {
 	r := config.DefaultSplitBrainResolver()
-	require.NoError(t, strictyaml.Decode([]byte("stable-after: 3s\nactive-strategy: down-all"), &r, strictyaml.Options{}))
+	require.NoError(t, strictyaml.Decode([]byte("stable-after: 3s\nactive-strategy: down-all"), &r,
+		strictyaml.Options{}))
 	require.Empty(t, r.Problems("cluster.split-brain-resolver"))
 	require.False(t, r.NeedsLease())
 	require.Equal(t, 3*time.Second, r.Resolver(lease.DefaultSettings()).StableAfter)
 	var l config.Lease
-	require.NoError(t, strictyaml.Decode([]byte("heartbeat-timeout: 8s\nheartbeat-interval: 4s"), &l, strictyaml.Options{}))
+	require.NoError(t, strictyaml.Decode([]byte("heartbeat-timeout: 8s\nheartbeat-interval: 4s"), &l,
+		strictyaml.Options{}))
 	require.EqualError(t, l.Problems("cluster.lease").Err(),
 		"cluster.lease.heartbeat-interval: is 4s: it must be less than half of heartbeat-timeout (8s)")
 }
@@ -169,7 +176,8 @@ func TestEffective_ReadsBack(t *testing.T) {
 
 func TestEffective_SpellsOutWhatIsComputed(t *testing.T) {
 	text := string(parse(t, "system: s\nlease: {heartbeat-timeout: 40s}").Effective())
-	for _, line := range []string{"rpc: 127.0.0.1:7373", "lease-name: s-sbr", "heartbeat-interval: 5s", "down-all-when-unstable: on", "watch: on"} {
+	for _, line := range []string{"rpc: 127.0.0.1:7373", "lease-name: s-sbr", "heartbeat-interval: 5s",
+		"down-all-when-unstable: on", "watch: on"} {
 		require.Contains(t, text, line)
 	}
 }
@@ -192,7 +200,8 @@ func TestDigest(t *testing.T) {
 	base := "system: s\n"
 	digest := parse(t, base).Digest()
 	require.Regexp(t, "^[a-z2-7]{8}$", digest)
-	require.Equal(t, "ijhya2mw", digest, "members of different versions compare it: change it only with the meaning of a setting")
+	require.Equal(t, "ijhya2mw", digest,
+		"members of different versions compare it: change it only with the meaning of a setting")
 	for name, same := range map[string]string{
 		"spelled out":    base + "split-brain-resolver: {stable-after: 20000ms, down-all-when-unstable: 15s}\nlease: {heartbeat-interval: 12s}",
 		"local":          base + "serf: {rpc: '10.0.0.1:7373', profile: wan}\nhttp: {listen: ''}\nhooks: {on-down: [x]}\nlease: {kubernetes: {kubeconfig: k}}",
@@ -201,9 +210,12 @@ func TestDigest(t *testing.T) {
 	} {
 		require.Equal(t, digest, parse(t, same).Digest(), name)
 	}
-	postgres := base + "split-brain-resolver: {lease-majority: {lease-implementation: postgres}}\nlease: {postgres: "
-	require.Equal(t, parse(t, postgres+"{url: a}}").Digest(), parse(t, postgres+"{url-file: b, table: sbr_lease}}").Digest())
-	require.NotEqual(t, parse(t, postgres+"{url: a}}").Digest(), parse(t, postgres+"{url: a, table: ops.sbr_lease}}").Digest())
+	postgres := base +
+		"split-brain-resolver: {lease-majority: {lease-implementation: postgres}}\nlease: {postgres: "
+	require.Equal(t, parse(t, postgres+"{url: a}}").Digest(),
+		parse(t, postgres+"{url-file: b, table: sbr_lease}}").Digest())
+	require.NotEqual(t, parse(t, postgres+"{url: a}}").Digest(),
+		parse(t, postgres+"{url: a, table: ops.sbr_lease}}").Digest())
 	for name, other := range map[string]string{
 		"system":       "system: t",
 		"provider":     base + "downing-provider: none",
@@ -226,7 +238,8 @@ func TestWarnings(t *testing.T) {
 	const (
 		both   = "both sides may stay where they see different members, and "
 		safe   = "; lease-majority keeps one side, whatever they see"
-		quorum = "active-strategy: static-quorum has no lease: " + both + "all go down where no part has quorum-size members" + safe
+		quorum = "active-strategy: static-quorum has no lease: " + both +
+			"all go down where no part has quorum-size members" + safe
 	)
 	for _, tc := range []struct {
 		text    string
@@ -271,7 +284,8 @@ func TestWarnings(t *testing.T) {
 
 // Each warning names its key and the way out.
 func TestTimes_WarnsOfTimes(t *testing.T) {
-	const majority, beside = "split-brain-resolver: {lease-majority: ", "serf: {rpc: '127.0.0.1:7373', rpc-timeout: "
+	const majority, beside = "split-brain-resolver: {lease-majority: ",
+		"serf: {rpc: '127.0.0.1:7373', rpc-timeout: "
 	for _, tc := range []struct{ text, want string }{
 		{"", ""},
 		{"split-brain-resolver: {stable-after: 10m}", ""},
@@ -328,7 +342,8 @@ func TestLeaseStore(t *testing.T) {
 		require.Equal(t, want, got, text)
 		require.Equal(t, want == "", err != nil, text)
 	}
-	for _, text := range []string{"system: s\ndowning-provider: none", "system: s\nsplit-brain-resolver: {active-strategy: down-all}"} {
+	for _, text := range []string{"system: s\ndowning-provider: none",
+		"system: s\nsplit-brain-resolver: {active-strategy: down-all}"} {
 		got, err := parse(t, text).LeaseStore()
 		require.NoError(t, err, "it needs none")
 		require.Empty(t, got, text)
@@ -370,7 +385,8 @@ func TestParse_StableAfterAuto(t *testing.T) {
 	require.Equal(t, auto.Digest(), again.Digest())
 	require.NotEqual(t, auto.Digest(), parse("stable-after: 7s").Digest())
 	fixed := "down-all-when-unstable: 10s, stable-after: "
-	require.NotEqual(t, parse(fixed+"auto").Digest(), parse(fixed+"7s").Digest(), "7 s are those of five members")
+	require.NotEqual(t, parse(fixed+"auto").Digest(), parse(fixed+"7s").Digest(),
+		"7 s are those of five members")
 
 	alone := parse("active-strategy: keep-majority, stable-after: auto")
 	require.Equal(t, 20*time.Second, alone.Resolver().StableAfter)
@@ -379,7 +395,8 @@ func TestParse_StableAfterAuto(t *testing.T) {
 
 func TestSingleton_Margin(t *testing.T) {
 	require.Equal(t, 20*time.Second, parse(t, "system: payments").Margin(), "that of the resolver")
-	require.Equal(t, 7*time.Second, parse(t, "system: payments\nsplit-brain-resolver: {stable-after: 7s}").Margin())
+	require.Equal(t, 7*time.Second,
+		parse(t, "system: payments\nsplit-brain-resolver: {stable-after: 7s}").Margin())
 	require.Equal(t, time.Minute, parse(t, "system: payments\nsingleton: {removal-margin: 1m}").Margin())
 }
 

@@ -162,8 +162,9 @@ func (f *File) Times(members int, profile string) (timing.Input, timing.Report) 
 	gossip, _ := timing.Profile(cmp.Or(profile, f.Serf.Profile)) // validated
 	in := timing.Input{
 		Members: members, Gossip: gossip, Probes: r.Probe,
-		StableAfter: rules.StableIn(members), Auto: rules.StableAfter == sbr.Auto, Unstable: rules.UnstableIn(members),
-		Lease: r.NeedsLease(), MinorityDelay: r.LeaseMajority.AcquireLeaseDelayForMinority,
+		StableAfter: rules.StableIn(members), Auto: rules.StableAfter == sbr.Auto,
+		Unstable: rules.UnstableIn(members),
+		Lease:    r.NeedsLease(), MinorityDelay: r.LeaseMajority.AcquireLeaseDelayForMinority,
 		LeaseTimeout: rules.LeaseTimeout, LeaseDeadline: rules.LeaseDeadline, LeaseRetry: rules.LeaseRetry,
 		HeartbeatTimeout: times.HeartbeatTimeout, HeartbeatInterval: times.HeartbeatInterval,
 		Watch: bool(r.LeaseMajority.Watch),
@@ -195,9 +196,10 @@ func (f *File) LeaseStore() (string, error) {
 	case f.leaseNamed || f.Lease.Kubernetes != (kubernetesLease{}) || os.Getenv("KUBERNETES_SERVICE_HOST") != "":
 		return m.LeaseImplementation, nil
 	}
-	return "", strictyaml.Problem{Name: f.name, Path: implementationKey, Text: "is not set, and this is no pod: write kubernetes " +
-		"(and where the cluster is, as lease.kubernetes.kubeconfig), etcd, postgres or mongodb (and its block under lease), or file " +
-		"(and lease.file.path) where all members run on one machine"}
+	return "", strictyaml.Problem{Name: f.name, Path: implementationKey,
+		Text: "is not set, and this is no pod: write kubernetes " +
+			"(and where the cluster is, as lease.kubernetes.kubeconfig), etcd, postgres or mongodb (and its block under lease), or file " +
+			"(and lease.file.path) where all members run on one machine"}
 }
 
 // LeaseBlock returns a function that fills a struct with yaml tags from the block of a lease implementation,

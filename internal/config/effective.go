@@ -38,7 +38,8 @@ func (l *Lease) effective(implementation string) Times {
 	s := l.Settings(implementation)
 	timeout := strictyaml.Span(s.HeartbeatTimeout)
 	return Times{
-		HeartbeatTimeout: &timeout, HeartbeatInterval: &s.HeartbeatInterval, LeaseOperationTimeout: &s.OperationTimeout,
+		HeartbeatTimeout: &timeout, HeartbeatInterval: &s.HeartbeatInterval,
+		LeaseOperationTimeout: &s.OperationTimeout,
 	}
 }
 
@@ -59,7 +60,8 @@ const hidden = "(hidden)"
 // more.
 func (f *File) Redacted() *File {
 	r := *f
-	for _, secret := range []*string{&r.Serf.RPCAuthKey, &r.Serf.Encrypt, &r.Lease.Postgres.URL, &r.Lease.MongoDB.URI} {
+	for _, secret := range []*string{&r.Serf.RPCAuthKey, &r.Serf.Encrypt, &r.Lease.Postgres.URL,
+		&r.Lease.MongoDB.URI} {
 		if *secret != "" {
 			*secret = hidden
 		}

@@ -48,7 +48,8 @@ func Keys() (keys []Key) {
 			k := Key{Path: strings.TrimPrefix(at+"."+name, "."), Block: isBlock(field.Type)}
 			k.Text = texts()[k.Path]
 			value := entry(values, name)
-			if !k.Block && value != nil && !strings.Contains(k.Text, "Default:") && !strings.HasPrefix(k.Text, "Required") {
+			if !k.Block && value != nil && !strings.Contains(k.Text, "Default:") &&
+				!strings.HasPrefix(k.Text, "Required") {
 				k.Default = oneLine(value)
 			}
 			keys = append(keys, k)
@@ -63,9 +64,10 @@ func Keys() (keys []Key) {
 
 // isBlock tells structs that hold keys from those that are one value.
 func isBlock(t reflect.Type) bool {
-	return t.Kind() == reflect.Struct && t.NumField() > 0 && slices.ContainsFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool {
-		return f.Tag.Get("yaml") != ""
-	})
+	return t.Kind() == reflect.Struct && t.NumField() > 0 &&
+		slices.ContainsFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool {
+			return f.Tag.Get("yaml") != ""
+		})
 }
 
 // entry is the value under a key of a mapping, nil if it is not there.

@@ -35,7 +35,8 @@ func (f *File) problems() strictyaml.Problems {
 	c.hooks(&f.Hooks)
 	c.singleton(f)
 	if len(c.Problems) == 0 {
-		c.lines("split-brain-resolver", f.Resolver().Validate()) // nothing is left for it to find; the resolver has the last word
+		// nothing is left for it to find; the resolver has the last word
+		c.lines("split-brain-resolver", f.Resolver().Validate())
 	}
 	return c.Problems
 }
@@ -96,7 +97,8 @@ func (c *checker) resolver(path string, r *SplitBrainResolver) {
 	}
 	c.notNegative(path+".down-all-when-unstable", r.DownAllWhenUnstable.For)
 	if f := r.DownAllWhenIndirectlyConnected; !(f >= 0 && f <= 1) { // also when it is not a number
-		c.Add(path+".down-all-when-indirectly-connected", "is %v: it must be on, off or a number from 0 to 1", float64(f))
+		c.Add(path+".down-all-when-indirectly-connected", "is %v: it must be on, off or a number from 0 to 1",
+			float64(f))
 	}
 	c.OneOf(path+".indirectly-connected", string(r.IndirectlyConnected),
 		[]string{string(strategies.KeepLargestGroup), string(strategies.DownIndirectlyConnected)})
@@ -245,7 +247,8 @@ func (c *checker) place(f *File) {
 		}
 	}
 	if chosen == ImplementationFile && f.Lease.File.Path == "" {
-		c.Add("lease.file.path", "is empty: the lease-implementation file needs the path of a file that all members share")
+		c.Add("lease.file.path",
+			"is empty: the lease-implementation file needs the path of a file that all members share")
 	}
 }
 
@@ -293,8 +296,10 @@ func (c *checker) serf(s *Serf) {
 	if s.Rejoin && s.Snapshot == "" {
 		c.Add("serf.rejoin", "is on without snapshot: there is nothing to rejoin from")
 	}
-	if key, err := base64.StdEncoding.DecodeString(s.Encrypt); err != nil || !slices.Contains([]int{0, 16, 24, 32}, len(key)) {
-		c.Add("serf.encrypt", "is not a key: it must be 16, 24 or 32 bytes in base64") // the value is a secret: not shown
+	if key, err := base64.StdEncoding.DecodeString(s.Encrypt); err != nil ||
+		!slices.Contains([]int{0, 16, 24, 32}, len(key)) {
+		// the value is a secret: not shown
+		c.Add("serf.encrypt", "is not a key: it must be 16, 24 or 32 bytes in base64")
 	}
 }
 
@@ -343,8 +348,9 @@ func (h *HTTP) Exposes() (ws []timing.Warning) {
 	warn := warnings(&ws)
 	warn(h.TokenFile == "", "http.listen", "everybody who reaches this address sees the members, the lease and "+
 		"the configuration: set http.token-file, or listen on 127.0.0.1")
-	warn(h.TLSCertFile == "", "http.listen", "what is served here, tokens included, crosses the network in clear "+
-		"text: set http.tls-cert-file and http.tls-key-file, or listen on 127.0.0.1")
+	warn(h.TLSCertFile == "", "http.listen",
+		"what is served here, tokens included, crosses the network in clear "+
+			"text: set http.tls-cert-file and http.tls-key-file, or listen on 127.0.0.1")
 	return ws
 }
 
@@ -397,20 +403,25 @@ func (r *SplitBrainResolver) sizeWarnings(strategy string, members int, warn war
 	switch strategy {
 	case "static-quorum":
 		q := r.StaticQuorum.QuorumSize
-		warn(members > 2*q-1, "static-quorum.quorum-size", "%d allows at most %d members: with %d any partition downs them all; use %d",
+		warn(members > 2*q-1, "static-quorum.quorum-size",
+			"%d allows at most %d members: with %d any partition downs them all; use %d",
 			q, 2*q-1, members, majority)
-		warn(q > members, "static-quorum.quorum-size", "%d is more than the %d members: any partition downs them all", q, members)
+		warn(q > members, "static-quorum.quorum-size",
+			"%d is more than the %d members: any partition downs them all", q, members)
 	case "keep-majority":
-		warn(members == 2, "active-strategy", "keep-majority with 2 members keeps the one with the lowest address, whichever of them works")
+		warn(members == 2, "active-strategy",
+			"keep-majority with 2 members keeps the one with the lowest address, whichever of them works")
 	case "keep-referee":
 		limit := r.KeepReferee.DownAllIfLessThanNodes
-		warn(limit > members, "keep-referee.down-all-if-less-than-nodes", "%d is more than the %d members: any partition downs them all", limit, members)
+		warn(limit > members, "keep-referee.down-all-if-less-than-nodes",
+			"%d is more than the %d members: any partition downs them all", limit, members)
 	}
 }
 
 func (f *File) leaseWarnings(warn warner) {
 	r, usual := &f.SplitBrainResolver, DefaultSplitBrainResolver()
-	warn(r.IndirectlyConnected == strategies.KeepLargestGroup && r.DownAllWhenIndirectlyConnected != usual.DownAllWhenIndirectlyConnected,
+	warn(r.IndirectlyConnected == strategies.KeepLargestGroup &&
+		r.DownAllWhenIndirectlyConnected != usual.DownAllWhenIndirectlyConnected,
 		"down-all-when-indirectly-connected", "has no effect with indirectly-connected: %s: the lease makes any group safe",
 		strategies.KeepLargestGroup)
 	implementation := f.SplitBrainResolver.LeaseMajority.LeaseImplementation

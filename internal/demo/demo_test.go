@@ -19,12 +19,14 @@ func TestRun_OneSideStaysUpAndTheDownedIsRefused(t *testing.T) {
 				opt := demo.DefaultOptions()
 				opt.Split = split
 				began := time.Now()
-				res, err := demo.Run(context.Background(), opt, func(e demo.Event) { t.Log(e.At, e.Node, e.Kind, e.Detail) })
+				res, err := demo.Run(context.Background(), opt,
+					func(e demo.Event) { t.Log(e.At, e.Node, e.Kind, e.Detail) })
 				require.NoError(t, err)
 				require.True(t, res.Passed)
 				require.NotEmpty(t, res.Survivors)
 				require.NotEmpty(t, res.Down)
-				t.Logf("took %v, resolved after %v, double-active %v", time.Since(began), res.ResolvedAfter, res.DoubleActive)
+				t.Logf("took %v, resolved after %v, double-active %v", time.Since(began), res.ResolvedAfter,
+					res.DoubleActive)
 				time.Sleep(2 * time.Minute)
 			})
 		})

@@ -55,7 +55,8 @@ type journal struct {
 
 func newJournal(show func(Event)) *journal {
 	return &journal{
-		show: show, began: time.Now(), lost: make(map[string][]string), downedAt: make(map[string]time.Time), said: make(map[string]bool),
+		show: show, began: time.Now(), lost: make(map[string][]string), downedAt: make(map[string]time.Time),
+		said: make(map[string]bool),
 	}
 }
 

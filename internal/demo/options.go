@@ -63,8 +63,10 @@ func (o *Options) Validate() error {
 		}
 	}
 	names := slices.Concat(sides...)
-	check(o.StableAfter >= time.Second, "stable-after is %v: at least 1s, or the sides decide before they have noticed the cut", o.StableAfter)
-	check(o.Pause == "" || slices.Contains(names, o.Pause), "pause %q: no such member, they are %s", o.Pause, strings.Join(names, " "))
+	check(o.StableAfter >= time.Second,
+		"stable-after is %v: at least 1s, or the sides decide before they have noticed the cut", o.StableAfter)
+	check(o.Pause == "" || slices.Contains(names, o.Pause), "pause %q: no such member, they are %s", o.Pause,
+		strings.Join(names, " "))
 	check(o.System != "", "system is empty")
 	return errors.Join(errs...)
 }

@@ -328,7 +328,8 @@ func (c *cluster) times() string {
 			all = append(all, fmt.Sprintf("%s %v (%v)", t.name, t.here, *t.of))
 		}
 	}
-	return fmt.Sprintf("not the default times: %s, and Serf probes faster; --defaults has the real ones", strings.Join(all, ", "))
+	return fmt.Sprintf("not the default times: %s, and Serf probes faster; --defaults has the real ones",
+		strings.Join(all, ", "))
 }
 
 // quicken shortens Serf's suspicion, which on a lone side would take a minute and a half: the demonstration

@@ -133,7 +133,8 @@ func (m *Machine) consent(from sbr.ID, q *Message) (a Message, ok bool) {
 func (m *Machine) elder(than sbr.ID, born int64) bool {
 	for i := range m.View.Peers {
 		p := &m.View.Peers[i]
-		if p.ID != m.cfg.Self && p.ID != than && p.Candidate && m.stays(p) && (p.Unreachable || older(p.Born, p.ID, born, than)) {
+		if p.ID != m.cfg.Self && p.ID != than && p.Candidate && m.stays(p) &&
+			(p.Unreachable || older(p.Born, p.ID, born, than)) {
 			return true
 		}
 	}
@@ -147,7 +148,8 @@ func (m *Machine) margins() time.Duration { return max(m.Waits(), m.waitUntil-m.
 func (m *Machine) askedToStop(e slot.Asked[Message]) {
 	w := waiting{ref: e.Ref, from: e.From, round: e.Message.Round}
 	if older(m.cfg.Born, m.cfg.Self, e.Message.Born, e.From) && !m.resigned && !m.leaving() {
-		m.Emit(slot.Answer[Message]{Ref: e.Ref, Message: Message{Kind: Refuse, Round: w.round, Token: max(m.maxToken, m.slot.Token)}})
+		m.Emit(slot.Answer[Message]{Ref: e.Ref, Message: Message{Kind: Refuse, Round: w.round,
+			Token: max(m.maxToken, m.slot.Token)}})
 		return
 	}
 	switch m.slot.Phase {
@@ -173,7 +175,9 @@ const maxAwaiting = 3
 
 // await keeps a request until the run has ended.
 func (m *Machine) await(w waiting) {
-	m.waiting = slices.DeleteFunc(m.waiting, func(o waiting) bool { return o.from == w.from && o.round != w.round })
+	m.waiting = slices.DeleteFunc(m.waiting, func(o waiting) bool {
+		return o.from == w.from && o.round != w.round
+	})
 	same := 0
 	for _, o := range m.waiting {
 		if o.from == w.from {
@@ -189,7 +193,8 @@ func (m *Machine) await(w waiting) {
 
 // answered handles an answer to this member's own request.
 func (m *Machine) answered(e slot.Answered[Message]) {
-	if m.slot.Phase == slot.Idle && e.From == m.gaveWay && e.Message.Round == m.round && (e.Unserved || e.Message.Kind == Clear) {
+	if m.slot.Phase == slot.Idle && e.From == m.gaveWay && e.Message.Round == m.round &&
+		(e.Unserved || e.Message.Kind == Clear) {
 		m.gaveWay, m.notBefore = "", m.Now // it does not want the slot any more
 		return
 	}
@@ -250,7 +255,8 @@ func (m *Machine) takeIn(a *other, msg *Message) {
 
 // inherit records the state that a run has left. Of several runs the newest counts.
 func (m *Machine) inherit(id sbr.ID, msg *Message) {
-	if token := min(msg.Token, slot.MaxToken); token > m.estate.token || token == m.estate.token && m.estate.state == nil {
+	if token := min(msg.Token, slot.MaxToken); token > m.estate.token || token == m.estate.token &&
+		m.estate.state == nil {
 		m.estate, m.lent = estate{token: token, state: msg.State, from: id}, ""
 	}
 }
@@ -311,6 +317,7 @@ func (m *Machine) departed(p *slot.Peer) {
 	}
 	m.Depart(p.ID)
 	if m.cfg.Margin > 0 {
-		m.explain(slot.TopicWaiting, "%s is gone: nothing of it starts elsewhere before its margin of %v is over", p.ID, m.cfg.Margin)
+		m.explain(slot.TopicWaiting, "%s is gone: nothing of it starts elsewhere before its margin of %v is over",
+			p.ID, m.cfg.Margin)
 	}
 }

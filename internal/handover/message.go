@@ -43,7 +43,8 @@ const (
 	Started
 )
 
-var kindNames = [...]string{Take: "take", HandOver: "hand-over", Resigned: "resigned", Resigning: "resigning", Clear: "clear", Running: "running", Refuse: "refuse",
+var kindNames = [...]string{Take: "take", HandOver: "hand-over", Resigned: "resigned", Resigning: "resigning",
+	Clear: "clear", Running: "running", Refuse: "refuse",
 	HandedOver: "handed-over", Started: "started"}
 
 // String returns the kind in lower case.

@@ -132,7 +132,8 @@ func TestBound_ResignsBeforeItHasTakenOver(t *testing.T) {
 	})
 	t.Run("there is nobody else", func(t *testing.T) {
 		a := bound(t, nil)
-		a.step(slot.Asked[handover.Message]{From: "z", Message: handover.Message{Kind: handover.Resigning, Round: 1}})
+		a.step(slot.Asked[handover.Message]{From: "z",
+			Message: handover.Message{Kind: handover.Resigning, Round: 1}})
 		a.step(slot.Resign{Patience: 3 * time.Second})
 		resigned(t, a)
 	})

@@ -99,7 +99,8 @@ func (p *planned) soon(f func()) { p.after(p.takes(), f) }
 
 func (p *planned) after(d time.Duration, f func()) {
 	at := p.now + d
-	i, _ := slices.BinarySearchFunc(p.queue, at, func(e errand, at time.Duration) int { return cmp.Or(cmp.Compare(e.at, at), -1) })
+	i, _ := slices.BinarySearchFunc(p.queue, at,
+		func(e errand, at time.Duration) int { return cmp.Or(cmp.Compare(e.at, at), -1) })
 	p.queue = slices.Insert(p.queue, i, errand{at, f})
 }
 
@@ -270,7 +271,8 @@ func (p *planned) resign(id sbr.ID) {
 	p.say("%s: its manager is stopped", id)
 	n.resigned = true
 	p.changed()
-	p.step(n, slot.Resign{Patience: time.Duration(config(id, 0).NumberOfRetries) * config(id, 0).HandOverRetryInterval})
+	p.step(n, slot.Resign{Patience: time.Duration(config(id, 0).NumberOfRetries) * config(id,
+		0).HandOverRetryInterval})
 }
 
 // leave takes a member out of the cluster; its manager is not stopped before.
@@ -305,7 +307,8 @@ func (p *planned) done(id sbr.ID, again bool) {
 		return
 	}
 	n.again, n.resigned = again, n.resigned || !again
-	p.end(n, slot.RunEnded{Run: n.asked, Again: again, Rest: 300 * time.Millisecond, State: []byte("state of " + string(id))})
+	p.end(n, slot.RunEnded{Run: n.asked, Again: again, Rest: 300 * time.Millisecond,
+		State: []byte("state of " + string(id))})
 }
 
 func (p *planned) end(n *node, e slot.RunEnded) {
@@ -429,7 +432,8 @@ func (p *planned) question(from, to *node, msg handover.Message) {
 	case to.left || !known || f.gone:
 	case to.m == nil:
 		p.soon(func() {
-			p.step(from, slot.Answered[handover.Message]{From: to.id, Unserved: true, Message: handover.Message{Round: msg.Round}})
+			p.step(from, slot.Answered[handover.Message]{From: to.id, Unserved: true,
+				Message: handover.Message{Round: msg.Round}})
 		})
 	default:
 		ref := uint64(len(to.refs) + 1)

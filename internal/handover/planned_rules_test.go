@@ -31,7 +31,8 @@ func TestTake_IsAnsweredOnceTheOlderOneIsKnownToGo(t *testing.T) {
 		want []handover.Kind
 	}{
 		{"it says so", func(a *alone) {
-			a.step(slot.Asked[handover.Message]{Ref: 9, From: older.ID, Message: handover.Message{Kind: handover.Resigned, Round: 1}})
+			a.step(slot.Asked[handover.Message]{Ref: 9, From: older.ID,
+				Message: handover.Message{Kind: handover.Resigned, Round: 1}})
 		}, []handover.Kind{handover.Clear}},
 		{"the view says so", func(a *alone) {
 			gone := older
@@ -39,8 +40,10 @@ func TestTake_IsAnsweredOnceTheOlderOneIsKnownToGo(t *testing.T) {
 			a.see(gone, second)
 		}, []handover.Kind{handover.Clear}},
 		{"the one that asks resigns first", func(a *alone) {
-			a.step(slot.Asked[handover.Message]{Ref: 9, From: second.ID, Message: handover.Message{Kind: handover.Resigned, Round: 1}})
-			a.step(slot.Asked[handover.Message]{Ref: 9, From: older.ID, Message: handover.Message{Kind: handover.Resigned, Round: 1}})
+			a.step(slot.Asked[handover.Message]{Ref: 9, From: second.ID,
+				Message: handover.Message{Kind: handover.Resigned, Round: 1}})
+			a.step(slot.Asked[handover.Message]{Ref: 9, From: older.ID,
+				Message: handover.Message{Kind: handover.Resigned, Round: 1}})
 		}, nil},
 		{"so late that it asks again", func(a *alone) {
 			a.now += time.Second + 1
@@ -74,7 +77,8 @@ func TestTake_IsAnsweredByEachClone(t *testing.T) {
 	require.Zero(t, a.asked(second, handover.Take, 1).Kind)
 	original := a.m
 	a.m = original.Clone()
-	a.step(slot.Asked[handover.Message]{From: second.ID, Message: handover.Message{Kind: handover.Resigned, Round: 1}})
+	a.step(slot.Asked[handover.Message]{From: second.ID,
+		Message: handover.Message{Kind: handover.Resigned, Round: 1}})
 	a.see(second)
 	require.Empty(t, a.answered(1), "it does not want it any more")
 	a.m = original
@@ -84,7 +88,8 @@ func TestTake_IsAnsweredByEachClone(t *testing.T) {
 
 func TestTake_OfAMemberThatIsBoundAndResignsIsAnswered(t *testing.T) {
 	a := newAlone(t, nil, older)
-	a.step(slot.Asked[handover.Message]{From: older.ID, Message: handover.Message{Kind: handover.Resigning, Round: 7}})
+	a.step(slot.Asked[handover.Message]{From: older.ID,
+		Message: handover.Message{Kind: handover.Resigning, Round: 7}})
 	require.Equal(t, slot.Taking, a.m.Phase())
 	require.Equal(t, handover.Clear, a.asked(older, handover.Take, 7).Kind)
 	a.see(older)
@@ -101,7 +106,8 @@ func TestTake_WithALeaseNobodyHasToHaveHeard(t *testing.T) {
 
 func TestTake_ThatIsOlderThanTheWordThatItsSenderGoesIsLate(t *testing.T) {
 	a := newAlone(t, nil, older)
-	a.step(slot.Asked[handover.Message]{From: older.ID, Message: handover.Message{Kind: handover.Resigned, Round: 7}})
+	a.step(slot.Asked[handover.Message]{From: older.ID,
+		Message: handover.Message{Kind: handover.Resigned, Round: 7}})
 	require.Equal(t, slot.Taking, a.m.Phase())
 	require.Zero(t, a.asked(older, handover.Take, 7).Kind)
 	require.Equal(t, slot.Taking, a.m.Phase(), "nobody gives way to it")
@@ -109,9 +115,11 @@ func TestTake_ThatIsOlderThanTheWordThatItsSenderGoesIsLate(t *testing.T) {
 	require.Equal(t, slot.Idle, a.m.Phase())
 
 	a = newAlone(t, nil, older)
-	a.step(slot.Asked[handover.Message]{From: older.ID, Message: handover.Message{Kind: handover.Resigned, Round: 7}})
+	a.step(slot.Asked[handover.Message]{From: older.ID,
+		Message: handover.Message{Kind: handover.Resigned, Round: 7}})
 	a.now += time.Second
-	require.Equal(t, handover.Clear, a.asked(older, handover.Take, 7).Kind, "whose clock is behind that of the one before: it asks again")
+	require.Equal(t, handover.Clear, a.asked(older, handover.Take, 7).Kind,
+		"whose clock is behind that of the one before: it asks again")
 }
 
 func TestRefused_AsksAgainAtOnceWhenTheOtherOneGoes(t *testing.T) {
@@ -131,7 +139,8 @@ func TestRefused_AsksAgainAtOnceWhenTheOtherOneGoes(t *testing.T) {
 func TestHandOver_IsAskedAgainAtOnceWhenNothingIsLeftToHandOver(t *testing.T) {
 	a := newAlone(t, nil, younger)
 	a.hear("z", handover.Running, nil)
-	a.step(slot.Asked[handover.Message]{From: "z", Message: handover.Message{Kind: handover.Resigning, Round: 1}})
+	a.step(slot.Asked[handover.Message]{From: "z",
+		Message: handover.Message{Kind: handover.Resigning, Round: 1}})
 	require.Empty(t, only[slot.Ask[handover.Message]](a.got), "its run has to end first")
 	a.step(slot.Asked[handover.Message]{From: "z", Message: handover.Message{Kind: handover.Resigned, Round: 1}})
 	asks := only[slot.Ask[handover.Message]](a.got)
@@ -144,7 +153,8 @@ func TestLeaving_SaysThatNothingRuns(t *testing.T) {
 		a := newAlone(t, nil, others...)
 		leaver := myself
 		leaver.Leaving = true
-		a.step(slot.Viewed{View: slot.View{Armed: true, Sure: a.now, Peers: append([]slot.Peer{leaver}, others...)}})
+		a.step(slot.Viewed{View: slot.View{Armed: true, Sure: a.now,
+			Peers: append([]slot.Peer{leaver}, others...)}})
 		asks := only[slot.Ask[handover.Message]](a.got)
 		require.Equal(t, handover.Resigned, asks[len(asks)-1].Message.Kind)
 		require.True(t, a.m.Finished())
@@ -174,7 +184,8 @@ func TestGivingWay_AsksWhoIsNotSeenAsACandidate(t *testing.T) {
 			require.Len(t, asks, 1)
 			require.Equal(t, sbr.ID("b"), asks[0].To)
 			require.Equal(t, handover.Take, asks[0].Message.Kind)
-			a.step(slot.Answered[handover.Message]{From: "b", Unserved: true, Message: handover.Message{Round: before}})
+			a.step(slot.Answered[handover.Message]{From: "b", Unserved: true,
+				Message: handover.Message{Round: before}})
 			require.Equal(t, slot.Idle, a.m.Phase(), "that is what it had answered before it asked")
 			c.answer.Message.Round = asks[0].Message.Round
 			a.step(c.answer)
@@ -209,7 +220,8 @@ func TestGivingWay_PausesUntilItIsSeenForWhom(t *testing.T) {
 		}},
 		{"a member that leaves", func(a *alone) { a.see(gone) }},
 		{"one that resigns", func(a *alone) {
-			a.step(slot.Asked[handover.Message]{From: "b", Message: handover.Message{Kind: handover.Resigned, Round: 1}})
+			a.step(slot.Asked[handover.Message]{From: "b",
+				Message: handover.Message{Kind: handover.Resigned, Round: 1}})
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

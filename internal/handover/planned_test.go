@@ -110,7 +110,8 @@ func TestProperty_PlannedGap(t *testing.T) {
 		p.pass(3 * time.Second)
 		later := "efgh"
 		for range rapid.IntRange(1, 8).Draw(t, "changes") {
-			p.pass(time.Duration(rapid.SampledFrom([]int{0, 0, 3, 10, 20, 30, 50, 200, 2000}).Draw(t, "after")) * time.Millisecond)
+			p.pass(time.Duration(rapid.SampledFrom([]int{0, 0, 3, 10, 20, 30, 50, 200, 2000}).Draw(t,
+				"after")) * time.Millisecond)
 			n := p.nodes[rapid.IntRange(0, len(p.nodes)-1).Draw(t, "who")]
 			switch what := rapid.IntRange(0, 9).Draw(t, "what"); {
 			case n.left || what == 0 && later != "":
@@ -144,7 +145,8 @@ func TestProperty_PlannedGapBesideOneThatStays(t *testing.T) {
 		between := func(least, most time.Duration) time.Duration {
 			return least + time.Duration(chance.Int64N(int64(most-least)))
 		}
-		p := newPlanned(t, rapid.Bool().Draw(t, "lease"), func() time.Duration { return between(time.Millisecond, moment) })
+		p := newPlanned(t, rapid.Bool().Draw(t, "lease"),
+			func() time.Duration { return between(time.Millisecond, moment) })
 		p.gossip, p.steady = func() time.Duration { return between(question/10, question) }, true
 		p.add("abcd"[:rapid.IntRange(2, 4).Draw(t, "members")])
 		for _, n := range p.nodes {
@@ -154,7 +156,8 @@ func TestProperty_PlannedGapBesideOneThatStays(t *testing.T) {
 		p.longest = 0
 		stays := p.nodes[rapid.IntRange(0, len(p.nodes)-1).Draw(t, "stays")]
 		for range rapid.IntRange(1, 8).Draw(t, "changes") {
-			p.pass(time.Duration(rapid.SampledFrom([]int{0, 0, 3, 10, 30, 50, 100, 200, 500}).Draw(t, "after")) * time.Millisecond)
+			p.pass(time.Duration(rapid.SampledFrom([]int{0, 0, 3, 10, 30, 50, 100, 200, 500}).Draw(t,
+				"after")) * time.Millisecond)
 			switch n := p.nodes[rapid.IntRange(0, len(p.nodes)-1).Draw(t, "who")]; {
 			case n == stays || n.left:
 			case n.m == nil && !n.fact.Leaving:

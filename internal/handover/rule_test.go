@@ -74,7 +74,8 @@ func (a *alone) hear(from sbr.ID, k handover.Kind, change func(*handover.Message
 }
 
 func (a *alone) asked(p slot.Peer, k handover.Kind, round uint64) handover.Message {
-	a.step(slot.Asked[handover.Message]{Ref: round, From: p.ID, Message: handover.Message{Kind: k, Born: p.Born, Round: round}})
+	a.step(slot.Asked[handover.Message]{Ref: round, From: p.ID,
+		Message: handover.Message{Kind: k, Born: p.Born, Round: round}})
 	for _, answer := range only[slot.Answer[handover.Message]](a.got) {
 		if answer.Ref == round {
 			return answer.Message
@@ -251,7 +252,8 @@ func TestAwaiting_IsBoundedAndAnsweredOnce(t *testing.T) {
 	a := newAlone(t, nil)
 	a.see(older)
 	for i := range uint64(100) {
-		a.step(slot.Asked[handover.Message]{Ref: i, From: "b", Message: handover.Message{Kind: handover.HandOver, Born: 1, Round: 7}})
+		a.step(slot.Asked[handover.Message]{Ref: i, From: "b",
+			Message: handover.Message{Kind: handover.HandOver, Born: 1, Round: 7}})
 	}
 	a.step(slot.RunEnded{Run: 1})
 	var refs []uint64
@@ -342,7 +344,8 @@ func TestConsent_NotBeforeARunHasEnded(t *testing.T) {
 		require.Empty(t, a.asked(younger, handover.HandOver, 3).Kind, "answered once the run has ended")
 		a.step(slot.RunEnded{Run: 1})
 		if lease {
-			require.Equal(t, handover.Running, a.asked(older, handover.Take, 3).Kind, "the lease is not given back yet")
+			require.Equal(t, handover.Running, a.asked(older, handover.Take, 3).Kind,
+				"the lease is not given back yet")
 			a.step(slot.LeaseReleased{Attempt: 1})
 		}
 		require.Equal(t, handover.Clear, a.asked(older, handover.Take, 4).Kind)

@@ -106,7 +106,9 @@ func (m *Machine) claim() {
 	if !m.claims() {
 		return
 	}
-	fresh := m.anyOther(func(p *slot.Peer, a other) bool { return m.unclaimed(p, a) && a.answer == 0 && a.tries == 0 })
+	fresh := m.anyOther(func(p *slot.Peer, a other) bool {
+		return m.unclaimed(p, a) && a.answer == 0 && a.tries == 0
+	})
 	if !fresh && m.Now < m.askAt {
 		return
 	}
@@ -128,7 +130,8 @@ func (m *Machine) claim() {
 // unclaimed reports whether a member has yet to answer while this one runs the slot. After NumberOfRetries a
 // silent member is left alone until it asks, unless it is known to run the slot.
 func (m *Machine) unclaimed(p *slot.Peer, a other) bool {
-	return a.answer != Clear && a.answer != Refuse && !p.Unreachable && (a.tries < m.cfg.NumberOfRetries || a.answer == HandOver)
+	return a.answer != Clear && a.answer != Refuse && !p.Unreachable &&
+		(a.tries < m.cfg.NumberOfRetries || a.answer == HandOver)
 }
 
 func (m *Machine) claims() bool { return !m.resigned && m.anyOther(m.unclaimed) }

@@ -39,7 +39,8 @@ func TestState_IsNotKeptBeyondAnotherRun(t *testing.T) {
 		a.see(younger, further, slot.Peer{ID: "x", Born: 11}) // one more to ask
 		a.hear("z", handover.HandedOver, func(m *handover.Message) { m.Token, m.State = 3, []byte("old") })
 		require.Equal(t, handover.Running, a.asked(older, handover.Take, 1).Kind, "it is about to")
-		require.Equal(t, "old", string(a.asked(older, handover.HandOver, 1).State), "whoever is let through gets it")
+		require.Equal(t, "old", string(a.asked(older, handover.HandOver, 1).State),
+			"whoever is let through gets it")
 		require.Equal(t, "old", string(a.asked(older, handover.HandOver, 1).State), "also if it has to ask again")
 		a.now = 2 * time.Second
 		a.see()
@@ -141,7 +142,8 @@ func TestLease_LossHeardBeforeTheGrant(t *testing.T) {
 }
 
 func TestLease_GrantInFlightIsGivenBack(t *testing.T) {
-	for name, e := range map[string]slot.Event{"resign": slot.Resign{Patience: time.Hour}, "downed": slot.Downed{}} {
+	for name, e := range map[string]slot.Event{"resign": slot.Resign{Patience: time.Hour},
+		"downed": slot.Downed{}} {
 		t.Run(name, func(t *testing.T) {
 			a := newAlone(t, useLease)
 			require.Equal(t, slot.Acquiring, a.m.Phase())
@@ -193,14 +195,16 @@ func TestToken_OfALaterRunIsLarger(t *testing.T) {
 			cfg := handover.Config{Rules: slot.DefaultRules()}
 			cfg.Self, cfg.Born, cfg.CounterBits, cfg.Floor = "a", 1, bits, handover.FloorAt(began.Unix())
 			m := handover.New(cfg, 0)
-			m.Step(after, slot.Viewed{View: slot.View{Armed: true, Sure: after, Verdict: verdict, Peers: []slot.Peer{{ID: "a", Born: 1, Candidate: true}}}})
+			m.Step(after, slot.Viewed{View: slot.View{Armed: true, Sure: after, Verdict: verdict,
+				Peers: []slot.Peer{{ID: "a", Born: 1, Candidate: true}}}})
 			require.Equal(t, slot.Active, m.Phase())
 			return m.Token()
 		}
 		then := time.Date(2026, 11, 22, 3, 0, 0, 0, time.UTC)
 		require.Less(t, first(then, 0, 0), first(then.Add(time.Minute), 0, 0))
 		require.Less(t, first(then, 0, 0), first(then, 4*time.Second, 0))
-		require.Less(t, first(then.AddDate(60, 0, 0), 0, 7), first(then, 0, 8), "a verdict counts more than any clock")
+		require.Less(t, first(then.AddDate(60, 0, 0), 0, 7), first(then, 0, 8),
+			"a verdict counts more than any clock")
 		require.Less(t, first(then.AddDate(99, 0, 0), 0, 7), first(then, 0, 8), "nor one that is wrong")
 		last := time.Date(2093, 1, 1, 0, 0, 0, 0, time.UTC)
 		require.Less(t, first(last, 0, 0), first(last.Add(time.Minute), 0, 0))

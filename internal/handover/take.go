@@ -68,7 +68,8 @@ func (m *Machine) others() []*slot.Peer {
 }
 
 func (m *Machine) ask(to sbr.ID, k Kind) {
-	m.Emit(slot.Ask[Message]{To: to, Message: Message{Kind: k, Born: m.cfg.Born, Round: m.round, Token: max(m.maxToken, m.slot.Token)}})
+	m.Emit(slot.Ask[Message]{To: to, Message: Message{Kind: k, Born: m.cfg.Born, Round: m.round,
+		Token: max(m.maxToken, m.slot.Token)}})
 }
 
 // other returns what is known of a member, to be changed.
@@ -136,7 +137,8 @@ func (m *Machine) pursue() {
 
 // passedOver reports whether a member that does not answer is left to the lease.
 func (m *Machine) passedOver(p *slot.Peer, a other) bool {
-	return m.cfg.UseLease && !p.Unreachable && (a.answer == 0 || a.answer == HandOver) && a.tries > m.cfg.NumberOfRetries
+	return m.cfg.UseLease && !p.Unreachable && (a.answer == 0 || a.answer == HandOver) &&
+		a.tries > m.cfg.NumberOfRetries
 }
 
 // askNew asks members that were not there when the round began.
@@ -192,7 +194,8 @@ func (m *Machine) repeat() {
 		if m.cfg.UseLease {
 			what = "the lease decides"
 		}
-		m.explain(slot.TopicStuck, "no consent from %s after %d tries: %s", strings.Join(stuck, ", "), m.cfg.NumberOfRetries, what)
+		m.explain(slot.TopicStuck, "no consent from %s after %d tries: %s", strings.Join(stuck, ", "),
+			m.cfg.NumberOfRetries, what)
 	}
 }
 

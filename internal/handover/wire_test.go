@@ -34,13 +34,15 @@ func TestMessage_TravelsUnchanged(t *testing.T) {
 }
 
 func TestMessage_WhatCannotTravelIsLeftOut(t *testing.T) {
-	got, err := handover.Decode(handover.AppendMessage(nil, handover.Message{Kind: handover.Clear, Wait: -1, State: make([]byte, slot.MaxState+1)}))
+	got, err := handover.Decode(handover.AppendMessage(nil,
+		handover.Message{Kind: handover.Clear, Wait: -1, State: make([]byte, slot.MaxState+1)}))
 	require.NoError(t, err)
 	require.Equal(t, handover.Message{Kind: handover.Clear}, got)
 }
 
 func TestDecode_RefusesWhatNobodyWrote(t *testing.T) {
-	whole := handover.AppendMessage(nil, handover.Message{Kind: handover.Take, Born: 300, Round: 300, Token: 300, Wait: 300})
+	whole := handover.AppendMessage(nil, handover.Message{Kind: handover.Take, Born: 300, Round: 300, Token: 300,
+		Wait: 300})
 	for n := range whole {
 		_, err := handover.Decode(whole[:n])
 		require.ErrorIs(t, err, handover.ErrInvalid, "cut off after %d bytes", n)

@@ -183,7 +183,8 @@ func (f *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if len(parts) == 4 { // /api/v1/namespaces/NS
-		WriteJSON(w, 200, Object{"kind": "Namespace", "metadata": Object{"name": parts[3], "uid": "uid-of-" + parts[3]}})
+		WriteJSON(w, 200, Object{"kind": "Namespace",
+			"metadata": Object{"name": parts[3], "uid": "uid-of-" + parts[3]}})
 		return
 	}
 	if strings.HasSuffix(r.URL.Path, "/events") { // /api/v1/namespaces/NS/events
@@ -205,7 +206,8 @@ func (f *API) announce(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		WriteJSON(w, 400, Object{"kind": "Status", "code": 400, "message": err.Error()})
 	case f.Forbidden["events"]:
-		_, answer := Failure(403, "Forbidden", "events", "", `events is forbidden: User "u" cannot create resource "events"`)
+		_, answer := Failure(403, "Forbidden", "events",
+			"", `events is forbidden: User "u" cannot create resource "events"`)
 		WriteJSON(w, 403, answer)
 	default:
 		f.Announced = append(f.Announced, event)
@@ -260,7 +262,8 @@ func (f *API) execute(verb, namespace, name string, r *http.Request) (int, Objec
 			return Failure(404, "NotFound", "namespaces", namespace, fmt.Sprintf("namespaces %q not found", namespace))
 		}
 		if _, ok := Meta(next)["uid"]; ok {
-			return Failure(409, "Conflict", "leases", name, "StorageError: invalid object, Code: 4, UID in precondition")
+			return Failure(409, "Conflict", "leases", name,
+				"StorageError: invalid object, Code: 4, UID in precondition")
 		}
 		return f.accept(201, name, next, r)
 	}
@@ -273,7 +276,8 @@ func (f *API) update(name string, old, next Object, r *http.Request) (int, Objec
 	case version == "":
 		return Invalid(name, "metadata.resourceVersion", "must be specified for an update")
 	case version != Meta(old)["resourceVersion"]:
-		return Failure(409, "Conflict", "leases", name, "the object has been modified; please apply your changes to the latest version and try again")
+		return Failure(409, "Conflict", "leases", name,
+			"the object has been modified; please apply your changes to the latest version and try again")
 	case hasUID && uid != Meta(old)["uid"]:
 		return Invalid(name, "metadata.uid", "field is immutable")
 	}
@@ -417,8 +421,10 @@ func Denied(verb, name string) (int, Object) {
 
 // Invalid is the answer for an object that validation refuses.
 func Invalid(name, field, message string) (int, Object) {
-	code, status := Failure(422, "Invalid", "Lease", name, fmt.Sprintf("Lease.coordination.k8s.io %q is invalid: %s: %s", name, field, message))
-	status["details"].(Object)["causes"] = []any{Object{"reason": "FieldValueInvalid", "message": message, "field": field}}
+	code, status := Failure(422, "Invalid", "Lease", name,
+		fmt.Sprintf("Lease.coordination.k8s.io %q is invalid: %s: %s", name, field, message))
+	status["details"].(Object)["causes"] = []any{Object{"reason": "FieldValueInvalid", "message": message,
+		"field": field}}
 	return code, status
 }
 

@@ -156,7 +156,8 @@ func violations(lines []Line) (all []Violation) {
 			continue
 		}
 		if l.Token < newest {
-			all = append(all, Violation{Resource: l.Resource, At: l.At, Token: l.Token, Newest: newest, Member: l.Member})
+			all = append(all, Violation{Resource: l.Resource, At: l.At, Token: l.Token, Newest: newest,
+				Member: l.Member})
 		}
 		newest = max(newest, l.Token)
 	}
@@ -215,7 +216,9 @@ func overlaps(lines []Line, runs map[run][]burst) (all []Overlap) {
 			edges = append(edges, edge{b.from, 1}, edge{b.to, -1})
 		}
 	}
-	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.step, a.step)) })
+	slices.SortFunc(edges, func(a, b edge) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(b.step, a.step))
+	})
 	writing := 0
 	for _, e := range edges {
 		writing += e.step
@@ -238,8 +241,12 @@ func overlaps(lines []Line, runs map[run][]burst) (all []Overlap) {
 
 // between returns the lines from one time to another, both included.
 func between(lines []Line, from, to time.Duration) []Line {
-	first, _ := slices.BinarySearchFunc(lines, from, func(l Line, at time.Duration) int { return cmp.Compare(l.At, at) })
-	next, _ := slices.BinarySearchFunc(lines, to+1, func(l Line, at time.Duration) int { return cmp.Compare(l.At, at) })
+	first, _ := slices.BinarySearchFunc(lines, from, func(l Line, at time.Duration) int {
+		return cmp.Compare(l.At, at)
+	})
+	next, _ := slices.BinarySearchFunc(lines, to+1, func(l Line, at time.Duration) int {
+		return cmp.Compare(l.At, at)
+	})
 	return lines[first:next]
 }
 
@@ -266,7 +273,8 @@ func changes(lines []Line) (all []Change) {
 			if len(owned) > 0 {
 				old := runs[owner]
 				all = append(all, Change{
-					Resource: l.Resource, From: owner.member, To: l.Member, At: l.At, Gap: l.At - old.worked, Ended: old.last, Began: runs[k].first,
+					Resource: l.Resource, From: owner.member, To: l.Member, At: l.At, Gap: l.At - old.worked,
+					Ended: old.last, Began: runs[k].first,
 					Planned: old.stopped,
 				})
 			}

@@ -17,7 +17,8 @@ func script(t *testing.T, text ...string) (lines []Line) {
 	for _, s := range text {
 		l := Line{Accepted: s[0] != '!', Entry: Entry{Resource: "a"}}
 		var at int
-		n, err := fmt.Sscanf(string(bytes.TrimPrefix([]byte(s), []byte("!"))), "%d %s %d %s", &at, &l.Member, &l.Token, &l.Kind)
+		n, err := fmt.Sscanf(string(bytes.TrimPrefix([]byte(s), []byte("!"))), "%d %s %d %s", &at, &l.Member,
+			&l.Token, &l.Kind)
 		require.NoError(t, err)
 		require.Equal(t, 4, n)
 		l.At, l.Run = time.Duration(at)*time.Millisecond, l.Member
@@ -38,7 +39,8 @@ func TestAnalyse_SharedTokens(t *testing.T) {
 
 // The longest overlap need not be the last one.
 func TestAnalyse_OverlapsInAll(t *testing.T) {
-	r := Analyse(script(t, "1 n1 1 work", "2 n2 2 work", "3 n3 3 work", "!4 n1 1 work", "!5 n2 2 work", "6 n3 3 work",
+	r := Analyse(script(t, "1 n1 1 work", "2 n2 2 work", "3 n3 3 work", "!4 n1 1 work", "!5 n2 2 work",
+		"6 n3 3 work",
 		"5000 n3 3 work", "5001 n4 4 work", "!5003 n3 3 work", "5004 n4 4 work"))
 	require.Equal(t, []Overlap{{"a", 2 * ms, 5 * ms, 2}, {"a", 5001 * ms, 5003 * ms, 1}}, r.Overlaps)
 	require.Equal(t, Sum{5 * ms, 3 * ms, 3}, r.Overlap)
@@ -55,7 +57,8 @@ func TestSpread_NearestRank(t *testing.T) {
 }
 
 func TestReport_Text(t *testing.T) {
-	r := Analyse(script(t, "1 n1 3 work", "2 n1 3 stop", "20 n2 4 work", "21 n1 3 work", "30 n2 4 work", "!31 n1 4 work"))
+	r := Analyse(script(t, "1 n1 3 work", "2 n1 3 stop", "20 n2 4 work", "21 n1 3 work", "30 n2 4 work",
+		"!31 n1 4 work"))
 	var text bytes.Buffer
 	require.NoError(t, r.WriteText(&text))
 	require.Equal(t, `lines              6  5 accepted, 1 refused; 1 resources, 3 runs
@@ -95,7 +98,8 @@ func (w twin) writing(l Line, moment time.Duration) bool {
 func (w twin) crowded(resource string, moment time.Duration) bool {
 	for _, a := range w.lines {
 		for _, b := range w.lines {
-			if a.Resource == resource && b.Resource == resource && !w.sameRun(a, b) && w.writing(a, moment) && w.writing(b, moment) {
+			if a.Resource == resource && b.Resource == resource && !w.sameRun(a, b) && w.writing(a, moment) &&
+				w.writing(b, moment) {
 				return true
 			}
 		}
@@ -186,7 +190,8 @@ func TestProperty_AnalyseAgainstADumbTwin(t *testing.T) {
 		for range rapid.IntRange(0, 14).Draw(t, "lines") {
 			at += step * time.Duration(rapid.IntRange(1, 6).Draw(t, "later"))
 			lines = append(lines, Line{
-				At: at, Token: rapid.Uint64Range(1, 3).Draw(t, "token"), Accepted: rapid.IntRange(0, 3).Draw(t, "refused") > 0,
+				At: at, Token: rapid.Uint64Range(1, 3).Draw(t, "token"),
+				Accepted: rapid.IntRange(0, 3).Draw(t, "refused") > 0,
 				Entry: Entry{
 					Resource: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "resource"),
 					Member:   rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "member"),

@@ -231,12 +231,13 @@ func TestWriter_GoesOn(t *testing.T) {
 func TestWriter_LooksBeforeThePause(t *testing.T) {
 	_, client := open(t)
 	looks := 0
-	stats := Writer{Client: client, Entry: entry("a", "n1"), Token: 7, Every: time.Millisecond, Check: func() error {
-		if looks++; looks > 3 {
-			return errors.New("no")
-		}
-		return nil
-	}}.Run(t.Context())
+	stats := Writer{Client: client, Entry: entry("a", "n1"), Token: 7, Every: time.Millisecond,
+		Check: func() error {
+			if looks++; looks > 3 {
+				return errors.New("no")
+			}
+			return nil
+		}}.Run(t.Context())
 	require.Equal(t, Stats{Accepted: 5}, stats, "a start, three times work, a stop")
 }
 
@@ -261,7 +262,8 @@ func TestClient_Nobody(t *testing.T) {
 }
 
 func TestRead(t *testing.T) {
-	one := `{"at":5,"token":1,"accepted":true,"resource":"a","member":"n1","run":"1","seq":1,"kind":"work"}` + "\n"
+	one := `{"at":5,"token":1,"accepted":true,"resource":"a","member":"n1","run":"1","seq":1,"kind":"work"}` +
+		"\n"
 	two := strings.Replace(one, "5", "6", 1)
 	for name, c := range map[string]struct {
 		text  string

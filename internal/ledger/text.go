@@ -16,7 +16,8 @@ func (r Report) Clean() bool { return len(r.Violations) == 0 && len(r.Shared) ==
 // WriteText writes the report as a table, and the first of whatever should not be one by one.
 func (r Report) WriteText(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "lines\t%d\t%d accepted, %d refused; %d resources, %d runs\n", r.Lines, r.Accepted, r.Refused, r.Resources, r.Runs)
+	fmt.Fprintf(t, "lines\t%d\t%d accepted, %d refused; %d resources, %d runs\n", r.Lines, r.Accepted, r.Refused,
+		r.Resources, r.Runs)
 	fmt.Fprintf(t, "out of order\t%d\taccepted with an older token after a newer one\n", len(r.Violations))
 	fmt.Fprintf(t, "shared tokens\t%d\thad by runs on several members\n", len(r.Shared))
 	fmt.Fprintf(t, "overlaps\t%d\t%s in all, the longest %s; %d writes in them refused\n",
@@ -25,7 +26,8 @@ func (r Report) WriteText(w io.Writer) error {
 		name string
 		s    Spread
 	}{{"planned changes", r.Planned}, {"unplanned changes", r.Unplanned}} {
-		fmt.Fprintf(t, "%s\t%d\twithout work: p50 %s, p99 %s, max %s\n", row.name, row.s.N, short(row.s.P50), short(row.s.P99), short(row.s.Max))
+		fmt.Fprintf(t, "%s\t%d\twithout work: p50 %s, p99 %s, max %s\n", row.name, row.s.N, short(row.s.P50),
+			short(row.s.P99), short(row.s.Max))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -36,7 +38,8 @@ func (r Report) WriteText(w io.Writer) error {
 // writeFaults lists what there should be none of.
 func (r Report) writeFaults(w io.Writer) error {
 	for _, v := range r.Violations[:min(listed, len(r.Violations))] {
-		if _, err := fmt.Fprintf(w, "! %s, %s: token %d of %s after token %d\n", v.Resource, short(v.At), v.Token, v.Member, v.Newest); err != nil {
+		if _, err := fmt.Fprintf(w, "! %s, %s: token %d of %s after token %d\n", v.Resource, short(v.At), v.Token,
+			v.Member, v.Newest); err != nil {
 			return err
 		}
 	}

@@ -45,7 +45,8 @@ func (c Client) Append(ctx context.Context, token uint64, e Entry) error {
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	said, err := io.ReadAll(io.LimitReader(resp.Body, maxEntry)) // to its end, so that the connection can be used again
+	// to its end, so that the connection can be used again
+	said, err := io.ReadAll(io.LimitReader(resp.Body, maxEntry))
 	switch {
 	case resp.StatusCode == http.StatusNoContent:
 		return nil

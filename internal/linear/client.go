@@ -34,7 +34,8 @@ type Client struct {
 
 // Open returns a client with a lease over store. Its index, less than 63, is its name in verdicts; lives
 // tells apart the lives of one index. Options.Nonce is replaced.
-func (h *History) Open(index, lives int, store lease.Store, s lease.Settings, o lease.Options) (*Client, error) {
+func (h *History) Open(index, lives int, store lease.Store, s lease.Settings, o lease.Options) (
+	*Client, error) {
 	c := &Client{
 		history: h, index: index, owner: fmt.Sprintf("c%d.%d", index, lives),
 		sent: map[string]bool{}, freeing: map[string]bool{}, tidied: map[string]bool{},
@@ -81,7 +82,8 @@ func (c *Client) Acquire(ctx context.Context, survivors []sbr.ID) sbr.Outcome {
 	if g := out.Grant; g != nil && c.held != g.Done() {
 		c.held = g.Done()
 		out.Following(func(reason error) {
-			c.history.add(c.index, input{action: lost, who: c.owner, reason: reason.Error()}, c.history.now(), output{})
+			c.history.add(c.index, input{action: lost, who: c.owner, reason: reason.Error()},
+				c.history.now(), output{})
 		})
 	}
 	c.mu.Lock()
@@ -94,7 +96,8 @@ func (c *Client) Acquire(ctx context.Context, survivors []sbr.ID) sbr.Outcome {
 	if out.Kind == sbr.Unknown {
 		c.history.count("unknown")
 	} else {
-		c.history.add(c.index, in, called, output{kind: out.Kind, superseded: out.Superseded, shown: recordOf(out.Record)})
+		c.history.add(c.index, in, called, output{kind: out.Kind, superseded: out.Superseded,
+			shown: recordOf(out.Record)})
 		c.seen = out.Record
 	}
 	return out.Kind
@@ -143,7 +146,8 @@ func (c *Client) Release(ctx context.Context) error {
 			c.history.pending(c.index, input{action: lateFree, who: c.owner, nonce: nonce}, called)
 		}
 	}
-	c.history.add(c.index, input{action: release, who: c.owner, sent: len(freeing) > 0}, called, output{released: out})
+	c.history.add(c.index, input{action: release, who: c.owner, sent: len(freeing) > 0}, called,
+		output{released: out})
 	return err
 }
 

@@ -51,7 +51,8 @@ func (h *History) add(client int, in input, called int64, out output) {
 	returned := h.now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: in, Call: called, Output: out, Return: returned})
+	h.ops = append(h.ops, porcupine.Operation{ClientId: client, Input: in, Call: called, Output: out,
+		Return: returned})
 	h.tally[tallied(in, out)]++
 }
 
@@ -78,7 +79,8 @@ func tallied(in input, out output) string {
 		}
 		return "check-yes"
 	default:
-		return map[action]string{read: "read", lost: "lost", lateGrant: "late-grant", lateFree: "late-free"}[in.action]
+		return map[action]string{read: "read", lost: "lost", lateGrant: "late-grant",
+			lateFree: "late-free"}[in.action]
 	}
 }
 
@@ -99,7 +101,8 @@ func (h *History) operations() []porcupine.Operation {
 		op.Return = last + 2
 		all = append(all, op)
 	}
-	return append(all, porcupine.Operation{ClientId: h.clients, Input: input{action: end}, Call: last, Output: output{}, Return: last + 1})
+	return append(all, porcupine.Operation{ClientId: h.clients, Input: input{action: end}, Call: last,
+		Output: output{}, Return: last + 1})
 }
 
 // Check reports an error if the history cannot be explained, or if no explanation was found within the
@@ -122,7 +125,8 @@ func (h *History) Check(timeout time.Duration, dir string) error {
 	if err != nil {
 		path = err.Error()
 	}
-	return fmt.Errorf("linear: %s: %s (of %d operations); to look at it: %s\n%s", result, what, len(ops), path, stuck(m, info, ops))
+	return fmt.Errorf("linear: %s: %s (of %d operations); to look at it: %s\n%s", result, what, len(ops), path,
+		stuck(m, info, ops))
 }
 
 func picture(m porcupine.Model, info porcupine.LinearizationInfo, dir string) (string, error) {

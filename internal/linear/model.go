@@ -208,7 +208,8 @@ func (m rules) acquired(s state, in input, out output) (state, bool) {
 	case out.kind == sbr.Granted && !in.verdict && s.holder == in.who && out.shown == s.record:
 		s.belief = yes // re-entered, or an earlier grant of its own was adopted
 		return s, true
-	case !showsState(in, out) && !in.verdict && s.holder == in.who && s.belief != no && s.behind(out.shown.token):
+	case !showsState(in, out) && !in.verdict && s.holder == in.who && s.belief != no &&
+		s.behind(out.shown.token):
 		return s, true // re-entered while it did not know yet of a grant whose answer was lost
 	case out.kind == sbr.Granted:
 		next := s.granted(in, yes)
@@ -285,7 +286,8 @@ func (s state) String() string {
 }
 
 func (r record) String() string {
-	return fmt.Sprintf("%q holds %d (%s), verdict %d for %x", r.holder, r.token, r.nonce, r.verdict, uint64(r.survivors))
+	return fmt.Sprintf("%q holds %d (%s), verdict %d for %x", r.holder, r.token, r.nonce, r.verdict,
+		uint64(r.survivors))
 }
 
 func describe(in input, out output) string {
@@ -338,7 +340,8 @@ func stuck(m porcupine.Model, info porcupine.LinearizationInfo, all []porcupine.
 	first := slices.MinFunc(left, func(a, b porcupine.Operation) int { return int(a.Return - b.Return) })
 	for _, op := range left {
 		if op.Call <= first.Return {
-			lines = append(lines, fmt.Sprintf("  %s [%d, %d]", m.DescribeOperation(op.Input, op.Output), op.Call, op.Return))
+			lines = append(lines, fmt.Sprintf("  %s [%d, %d]", m.DescribeOperation(op.Input, op.Output), op.Call,
+				op.Return))
 		}
 	}
 	return strings.Join(lines, "\n")

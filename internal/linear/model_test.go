@@ -23,17 +23,20 @@ type story struct{ *History }
 func (s story) did(in input, out output) { s.add(0, in, s.now(), out) }
 
 func (s story) granted(who, nonce string, token uint64) {
-	s.did(input{action: acquire, who: who, nonce: nonce}, output{kind: sbr.Granted, shown: record{holder: who, nonce: nonce, token: token}})
+	s.did(input{action: acquire, who: who, nonce: nonce},
+		output{kind: sbr.Granted, shown: record{holder: who, nonce: nonce, token: token}})
 }
 
 // decided is a grant with a verdict that builds on the token before.
 func (s story) decided(who, nonce string, token uint64, survivors set) {
 	s.did(input{action: acquire, who: who, nonce: nonce, verdict: true, base: token - 1, survivors: survivors},
-		output{kind: sbr.Granted, shown: record{holder: who, nonce: nonce, token: token, verdict: token, survivors: survivors}})
+		output{kind: sbr.Granted, shown: record{holder: who, nonce: nonce, token: token, verdict: token,
+			survivors: survivors}})
 }
 
 func (s story) held(who, by, nonce string, token uint64) {
-	s.did(input{action: acquire, who: who}, output{kind: sbr.Held, shown: record{holder: by, nonce: nonce, token: token}})
+	s.did(input{action: acquire, who: who},
+		output{kind: sbr.Held, shown: record{holder: by, nonce: nonce, token: token}})
 }
 
 func (s story) release(who string, kind released) {
@@ -155,7 +158,8 @@ func TestModel_WhereHoldersExpire(t *testing.T) {
 		s.doubt(lateFree, "a", "2")
 		s.read(record{nonce: "2", token: 2})
 	}
-	require.NoError(t, check(late), "the answer to a second acquire is lost, the time is over, and the record is tidied up")
+	require.NoError(t, check(late),
+		"the answer to a second acquire is lost, the time is over, and the record is tidied up")
 	require.Error(t, check(func(s story) { late(s); s.look("a", 2) }))
 }
 
@@ -231,7 +235,8 @@ func fiction(random *rand.Rand, expiring bool) *History {
 		who := fmt.Sprint(random.IntN(3))
 		in := input{action: action(random.IntN(int(end))), who: who, nonce: fmt.Sprintf("%s#%d", who, at)}
 		if in.action == acquire && random.IntN(2) == 0 {
-			in.verdict, in.base, in.survivors = true, s.token-uint64(random.IntN(2))*min(s.token, 1), set(random.IntN(8))
+			in.verdict, in.base, in.survivors = true, s.token-uint64(random.IntN(2))*min(s.token, 1),
+				set(random.IntN(8))
 		}
 		if in.action == lateFree {
 			in.who, in.nonce = s.holder, s.nonce
@@ -242,7 +247,8 @@ func fiction(random *rand.Rand, expiring bool) *History {
 			continue
 		}
 		s = next
-		op := porcupine.Operation{Input: in, Output: out, Call: at - random.Int64N(40), Return: at + random.Int64N(40)}
+		op := porcupine.Operation{Input: in, Output: out, Call: at - random.Int64N(40),
+			Return: at + random.Int64N(40)}
 		if in.action == lateGrant || in.action == lateFree {
 			h.open = append(h.open, op)
 		} else {
@@ -250,7 +256,8 @@ func fiction(random *rand.Rand, expiring bool) *History {
 		}
 	}
 	if random.IntN(2) == 0 { // in doubt, and never done
-		h.open = append(h.open, porcupine.Operation{Input: input{action: lateGrant, who: "2", nonce: "2#x"}, Output: output{}, Call: 120})
+		h.open = append(h.open, porcupine.Operation{Input: input{action: lateGrant, who: "2", nonce: "2#x"},
+			Output: output{}, Call: 120})
 	}
 	h.ops = ops
 	h.clock.Store(100_000)

@@ -80,7 +80,8 @@ func (d *deserted) setBusy(busy bool) {
 func in(t *testing.T, slots int, test func(t *testing.T, d *deserted, l *Locator)) {
 	synctest.Test(t, func(t *testing.T) {
 		d := new(deserted)
-		l := New(Options{Cluster: d, Topic: "at.x", What: "x", Slots: slots, Endpoint: "http://n1", Log: slog.New(slog.DiscardHandler)})
+		l := New(Options{Cluster: d, Topic: "at.x", What: "x", Slots: slots, Endpoint: "http://n1",
+			Log: slog.New(slog.DiscardHandler)})
 		require.NoError(t, l.Start())
 		defer l.Close()
 		test(t, d, l)

@@ -40,7 +40,8 @@ func TestWithTimeout_AStandstillIsNotCounted(t *testing.T) {
 	require.True(t, lines.Scan())
 	require.NoError(t, child.Process.Signal(syscall.SIGSTOP))
 	stopped := time.Now()
-	require.Eventually(t, func() bool { return time.Since(stopped) > 2500*time.Millisecond }, time.Minute, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return time.Since(stopped) > 2500*time.Millisecond }, time.Minute,
+		50*time.Millisecond)
 	goesOn := time.Now()
 	require.NoError(t, child.Process.Signal(syscall.SIGCONT))
 	require.True(t, lines.Scan())

@@ -37,7 +37,8 @@ func TestHandle_AllocatesNothing(t *testing.T) {
 	defer s.Close()
 	s.Announce("n1#a")
 	var out [headSize]byte
-	for _, b := range [][]byte{newRequest(nonce{1}, "n1#a"), newRequest(nonce{1}, "n2#a"), appendReply(nil, nonce{1}), []byte("junk")} {
+	for _, b := range [][]byte{newRequest(nonce{1}, "n1#a"), newRequest(nonce{1}, "n2#a"),
+		appendReply(nil, nonce{1}), []byte("junk")} {
 		require.Zero(t, testing.AllocsPerRun(100, func() { s.handle(b, s.Addr(), out[:0]) }))
 	}
 }

@@ -81,7 +81,8 @@ func TestPing_BothFamilies(t *testing.T) {
 		require.True(t, n1.Ping(t.Context(), downing.Target{ID: "n2#a", Addr: host, Tag: tag}, long), host)
 	}
 	v4 := listen(t, "127.0.0.1:0")
-	require.True(t, v4.Ping(t.Context(), downing.Target{ID: "n2#a", Addr: "[::ffff:127.0.0.1]:1", Tag: tag}, long), "a socket of IPv4 alone")
+	require.True(t, v4.Ping(t.Context(), downing.Target{ID: "n2#a", Addr: "[::ffff:127.0.0.1]:1", Tag: tag},
+		long), "a socket of IPv4 alone")
 }
 
 func TestPing_Concurrently(t *testing.T) {
@@ -125,7 +126,8 @@ func newHost(t *testing.T) *host {
 }
 
 func (h *host) target(id sbr.ID) downing.Target {
-	return downing.Target{ID: id, Addr: "127.0.0.1:1", Tag: strconv.FormatInt(int64(h.conn.LocalAddr().(*net.UDPAddr).Port), 36)}
+	return downing.Target{ID: id, Addr: "127.0.0.1:1",
+		Tag: strconv.FormatInt(int64(h.conn.LocalAddr().(*net.UDPAddr).Port), 36)}
 }
 
 func (h *host) receive() (request []byte, from *net.UDPAddr) {
@@ -202,7 +204,8 @@ func TestServer_DoesNotAmplify(t *testing.T) {
 	h.send(request, to) // names another incarnation
 	h.send(replyTo(request), to)
 	h.send([]byte("sbr"), to)
-	require.True(t, n2.Ping(t.Context(), target(n1, "n#b", tag), long), "which is handled after the datagrams before it")
+	require.True(t, n2.Ping(t.Context(), target(n1, "n#b", tag), long),
+		"which is handled after the datagrams before it")
 	n1.Announce("n#a")
 	h.send(request, to)
 	reply, _ := h.receive()
@@ -241,7 +244,8 @@ func TestServer_Flood(t *testing.T) {
 	n1, n2, h := listen(t, "127.0.0.1:0"), listen(t, "127.0.0.1:0"), newHost(t)
 	t2 := target(n2, "n2#a", n2.Announce("n2#a"))
 	to := n2.Addr()
-	junk := [][]byte{[]byte("junk"), make([]byte, 1400), append([]byte("sbr\x01\x01"), make([]byte, 40)...), append([]byte("sbr\x01\x02"), make([]byte, 16)...)}
+	junk := [][]byte{[]byte("junk"), make([]byte, 1400), append([]byte("sbr\x01\x01"), make([]byte, 40)...),
+		append([]byte("sbr\x01\x02"), make([]byte, 16)...)}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	const packets = 20_000
@@ -250,5 +254,6 @@ func TestServer_Flood(t *testing.T) {
 	}
 	runtime.ReadMemStats(&after)
 	require.Less(t, after.Mallocs-before.Mallocs, uint64(packets/10))
-	require.Eventually(t, func() bool { return n1.Ping(t.Context(), t2, short) }, long, short, "a probe may be lost in a full queue, not all")
+	require.Eventually(t, func() bool { return n1.Ping(t.Context(), t2, short) }, long, short,
+		"a probe may be lost in a full queue, not all")
 }

@@ -87,14 +87,16 @@ func (g *overLease) turn(grant *lease.Grant) *Turn {
 			g.log.Info("sbr: released the lease")
 		case errors.Is(err, lease.ErrNotHeld): // lost earlier
 		default:
-			g.log.Warn("sbr: the release of the lease is not confirmed; it expires after the heartbeat-timeout", "problem", err)
+			g.log.Warn("sbr: the release of the lease is not confirmed; it expires after the heartbeat-timeout",
+				"problem", err)
 		}
 	}
 	return &Turn{
 		Done:  done,
 		Token: token, Stop: over, Over: over, Notice: Notice(g.lease.Settings(), g.opt.StopTimeout),
 		Orphaned: g.opt.Orphaned,
-		Facts:    []string{"SBR_TOKEN=" + strconv.FormatUint(token, 10), "SBR_LEASE=" + g.opt.Where, "SBR_HOLDER=" + g.lease.Owner()},
+		Facts: []string{"SBR_TOKEN=" + strconv.FormatUint(token, 10), "SBR_LEASE=" + g.opt.Where,
+			"SBR_HOLDER=" + g.lease.Owner()},
 		Valid: func() time.Time {
 			until, ok := g.lease.ValidUntil()
 			if !ok {
@@ -152,7 +154,8 @@ func (g *overLease) observe(ctx context.Context, refused *lease.HeldError) error
 		defer close(watched)
 		before := &refused.Record
 		err := g.lease.Watch(ctx, func(r lease.Record) {
-			if r.Holder != before.Holder || r.Token != before.Token || r.Nonce != before.Nonce || !r.Renewed.Equal(before.Renewed) {
+			if r.Holder != before.Holder || r.Token != before.Token || r.Nonce != before.Nonce ||
+				!r.Renewed.Equal(before.Renewed) {
 				cancel(fmt.Errorf("%w: by %s, under token %d", ErrElsewhere, before.Holder, before.Token))
 			}
 		})

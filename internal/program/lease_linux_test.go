@@ -16,16 +16,19 @@ import (
 	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 )
 
-func over(t *testing.T, store *leasetest.Memory, owner string, s lease.Settings, once bool) (program.Guard, *lease.Lease) {
+func over(t *testing.T, store *leasetest.Memory, owner string, s lease.Settings, once bool) (
+	program.Guard, *lease.Lease) {
 	l, err := lease.New(store.View(owner), owner, s, lease.Options{})
 	require.NoError(t, err)
 	t.Cleanup(l.Close)
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	return program.OverLease(l, program.LeaseOptions{Where: "memory:x", StopTimeout: 10 * time.Second, Once: once, Log: log}), l
+	return program.OverLease(l, program.LeaseOptions{Where: "memory:x", StopTimeout: 10 * time.Second,
+		Once: once, Log: log}), l
 }
 
 // rivals are two guards over one lease, and the lease of the first.
-func rivals(t *testing.T, s lease.Settings, once bool) (store *leasetest.Memory, a, b program.Guard, first *lease.Lease) {
+func rivals(t *testing.T, s lease.Settings, once bool) (
+	store *leasetest.Memory, a, b program.Guard, first *lease.Lease) {
 	store = leasetest.NewMemory()
 	a, first = over(t, store, "a", s, once)
 	b, _ = over(t, store, "b", s, once)
@@ -138,10 +141,12 @@ func (s *slowDisk) Write(ctx context.Context, r lease.Record, prev lease.Version
 func TestOverLease_SlowDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, once := range []bool{false, true} {
-			l, err := lease.New(&slowDisk{Store: leasetest.NewMemory().View("a")}, "a", lease.DefaultSettings(), lease.Options{})
+			l, err := lease.New(&slowDisk{Store: leasetest.NewMemory().View("a")}, "a", lease.DefaultSettings(),
+				lease.Options{})
 			require.NoError(t, err)
 			defer l.Close()
-			g := program.OverLease(l, program.LeaseOptions{Where: "memory:x", Once: once, Log: slog.New(slog.DiscardHandler)})
+			g := program.OverLease(l, program.LeaseOptions{Where: "memory:x", Once: once,
+				Log: slog.New(slog.DiscardHandler)})
 			turn, err := g(t.Context())
 			require.NoError(t, err)
 			turn.Done(program.End{})
@@ -206,7 +211,8 @@ func TestNotice(t *testing.T) {
 		{"for ever", lease.Infinite, 12 * time.Second, 10 * time.Second, 10 * time.Second},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := lease.Settings{HeartbeatTimeout: tc.heartbeat, HeartbeatInterval: tc.interval, OperationTimeout: 5 * time.Second}
+			s := lease.Settings{HeartbeatTimeout: tc.heartbeat, HeartbeatInterval: tc.interval,
+				OperationTimeout: 5 * time.Second}
 			require.Equal(t, tc.want, program.Notice(s, tc.stopTimeout).Round(time.Millisecond))
 		})
 	}

@@ -61,7 +61,8 @@ func parent() {
 	<-p.Ended()
 	if os.Getenv("PROGRAM_TEST_TERMINAL") != "" {
 		group, err := unix.IoctlGetInt(0, unix.TIOCGPGRP)
-		fmt.Printf("status %d, the terminal is mine: %v\n", p.Status().ExitCode(), err == nil && group == unix.Getpgrp())
+		fmt.Printf("status %d, the terminal is mine: %v\n", p.Status().ExitCode(),
+			err == nil && group == unix.Getpgrp())
 	}
 }
 

@@ -25,7 +25,8 @@ func TestParseStat(t *testing.T) {
 	p, err := parseStat([]byte(strings.Replace(statLine("sh"), " S ", " Z ", 1)))
 	require.NoError(t, err)
 	require.True(t, p.zombie())
-	for _, bad := range []string{"", "1 (sh", "1 sh) S 1 1", "1 (sh) S 1 1 1", "x" + statLine("sh"), strings.Replace(statLine("sh"), "98765", "-1", 1)} {
+	for _, bad := range []string{"", "1 (sh", "1 sh) S 1 1", "1 (sh) S 1 1 1", "x" + statLine("sh"),
+		strings.Replace(statLine("sh"), "98765", "-1", 1)} {
 		_, err := parseStat([]byte(bad))
 		require.ErrorIs(t, err, errStat, "%q", bad)
 	}
@@ -64,7 +65,8 @@ func TestDescendants(t *testing.T) {
 	cmd.SysProcAttr = attributes()
 	require.NoError(t, cmd.Start())
 	defer func() { _ = unix.Kill(-cmd.Process.Pid, unix.SIGKILL); _ = cmd.Wait() }()
-	require.Eventually(t, func() bool { return len(descendants(cmd.Process.Pid)) == 2 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(descendants(cmd.Process.Pid)) == 2 }, 10*time.Second,
+		time.Millisecond)
 	require.Len(t, alive(0), 3)
 	require.Empty(t, alive(cmd.Process.Pid), "they are in the group of the first")
 }

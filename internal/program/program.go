@@ -61,7 +61,8 @@ func Start(o Options) (*Program, error) {
 	if err := setSubreaper(); err != nil {
 		return nil, err
 	}
-	p := &Program{log: cmp.Or(o.Log, slog.Default()), restore: terminal(), answered: make(chan struct{}), ended: make(chan struct{})}
+	p := &Program{log: cmp.Or(o.Log, slog.Default()), restore: terminal(), answered: make(chan struct{}),
+		ended: make(chan struct{})}
 	p.answer = sync.OnceFunc(func() { close(p.answered) })
 	if err := p.startSupervisor(o.Supervisor); err != nil {
 		return nil, fmt.Errorf("program: its supervisor does not start: %w", err)
@@ -87,7 +88,8 @@ func (p *Program) startSupervisor(command []string) error {
 	defer func() { _ = theirs.Close() }() // the supervisor has its own handle
 	p.conn, p.to = ours, json.NewEncoder(ours)
 	p.supervisor = &exec.Cmd{
-		Path: self, Args: command, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, ExtraFiles: []*os.File{theirs},
+		Path: self, Args: command, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		ExtraFiles:  []*os.File{theirs},
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}, // keyboard signals are not for the supervisor
 	}
 	if err := p.supervisor.Start(); err != nil {
@@ -121,7 +123,8 @@ func pair() (ours, theirs *os.File, err error) {
 }
 
 func (p *Program) startProgram(o Options, reports *json.Decoder) error {
-	ctx, cancel := patience.WithTimeout(context.Background(), startTimeout, fmt.Errorf("program: %s does not start within %v", o.Path, startTimeout))
+	ctx, cancel := patience.WithTimeout(context.Background(), startTimeout,
+		fmt.Errorf("program: %s does not start within %v", o.Path, startTimeout))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = p.conn.SetDeadline(time.Unix(1, 0)) })()
 	var r report
@@ -213,7 +216,8 @@ func (p *Program) follow(from *json.Decoder) {
 			p.log.Warn("sbr: killing the program and all that it has started", "pid", p.pid, "because", r.Killing)
 			p.answer()
 		case len(r.Left) > 0:
-			p.log.Error("sbr: processes of the program do not end although they were killed; waiting for them", "pids", r.Left)
+			p.log.Error("sbr: processes of the program do not end although they were killed; waiting for them",
+				"pids", r.Left)
 		}
 		last = r.Ended
 	}
@@ -247,7 +251,8 @@ func (p *Program) abandon() {
 		}
 		if time.Since(warned) > complainEvery {
 			warned = time.Now()
-			p.log.Error("sbr: processes of the program do not end although they were killed; waiting for them", "pids", alive(unix.Getpgrp()))
+			p.log.Error("sbr: processes of the program do not end although they were killed; waiting for them", "pids",
+				alive(unix.Getpgrp()))
 		}
 		time.Sleep(pause)
 	}

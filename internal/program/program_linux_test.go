@@ -26,7 +26,8 @@ func TestStart_WhatCannotBeStarted(t *testing.T) {
 	require.NoError(t, os.WriteFile(garbage, []byte("\x7fELF, but not really"), 0o600))
 	require.NoError(t, os.Chmod(garbage, 0o700))
 	for path, want := range map[string]string{
-		filepath.Join(dir, "absent"): "no such file or directory", dir: "permission denied", text: "permission denied", garbage: "exec format error",
+		filepath.Join(dir, "absent"): "no such file or directory", dir: "permission denied",
+		text: "permission denied", garbage: "exec format error",
 	} {
 		o, _ := options(t, "")
 		o.Path = path
@@ -89,7 +90,8 @@ while :; do sleep 0.01; done`)
 	require.InDelta(t, (left - o.Notice).Seconds(), told-start, 1)
 	require.GreaterOrEqual(t, took, left)
 	require.Less(t, took, left+2*time.Second)
-	require.Equal(t, program.Status{Signal: int(syscall.SIGKILL), Because: "its time is nearly over, and was not extended"}, p.Status())
+	require.Equal(t, program.Status{Signal: int(syscall.SIGKILL),
+		Because: "its time is nearly over, and was not extended"}, p.Status())
 }
 
 func TestExtend_MovesTheEnd(t *testing.T) {
@@ -110,7 +112,8 @@ func TestExtend_MovesTheEnd(t *testing.T) {
 // What a keyboard sends is for the whole group, everything else for the program alone.
 func TestSignal_WhoGetsIt(t *testing.T) {
 	for sig, want := range map[syscall.Signal]string{
-		syscall.SIGUSR1: "parent\n", syscall.SIGHUP: "parent\n", syscall.SIGINT: "child\nparent\n", syscall.SIGQUIT: "child\nparent\n",
+		syscall.SIGUSR1: "parent\n", syscall.SIGHUP: "parent\n", syscall.SIGINT: "child\nparent\n",
+		syscall.SIGQUIT: "child\nparent\n",
 	} {
 		t.Run(sig.String(), func(t *testing.T) {
 			o, file := options(t, `PROGRAM_TEST_LISTENER=child $SELF & PROGRAM_TEST_LISTENER=parent exec $SELF`)
@@ -146,16 +149,19 @@ func TestStop_OfAStoppedProgram(t *testing.T) {
 
 // Pauses of program and supervisor do not use up the time for ending.
 func TestStop_AStandstillIsNotCounted(t *testing.T) {
-	o, file := options(t, `trap "echo told >$PIDS.told; sleep 0.5; exit 6" TERM; echo $$ >> $PIDS; while :; do sleep 0.01; done`)
+	o, file := options(t,
+		`trap "echo told >$PIDS.told; sleep 0.5; exit 6" TERM; echo $$ >> $PIDS; while :; do sleep 0.01; done`)
 	o.StopTimeout = 2 * time.Second
 	p := begin(t, o)
 	started(t, file, 1)
 	p.Stop("the test says so", syscall.SIGTERM)
-	require.Eventually(t, func() bool { _, err := os.Stat(file + ".told"); return err == nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := os.Stat(file + ".told"); return err == nil }, 10*time.Second,
+		time.Millisecond)
 	supervisor, began := parentOf(p.Pid()), time.Now()
 	freeze(t, supervisor)
 	freeze(t, p.Pid())
-	require.Eventually(t, func() bool { return time.Since(began) > o.StopTimeout+100*time.Millisecond }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return time.Since(began) > o.StopTimeout+100*time.Millisecond },
+		time.Minute, 10*time.Millisecond)
 	require.NoError(t, syscall.Kill(supervisor, syscall.SIGCONT))
 	require.NoError(t, syscall.Kill(p.Pid(), syscall.SIGCONT))
 	ended(t, p, []int{p.Pid()})

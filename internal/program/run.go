@@ -53,7 +53,8 @@ func Run(ctx context.Context, o RunOptions) (status int, err error) {
 func own() chan os.Signal {
 	signals := make(chan os.Signal, 64)
 	for _, sig := range []os.Signal{
-		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH,
+		syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
+		syscall.SIGWINCH,
 	} {
 		if !signal.Ignored(sig) {
 			signal.Notify(signals, sig)

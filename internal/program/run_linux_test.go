@@ -66,14 +66,16 @@ func turn(token uint64) *ender {
 	over, o := context.WithCancelCause(context.Background())
 	e.stop, e.over = s, o
 	e.Turn = &program.Turn{
-		Token: token, Stop: stop, Over: over, Facts: []string{fmt.Sprintf("SBR_TOKEN=%d", token)}, Valid: func() time.Time { return e.until },
+		Token: token, Stop: stop, Over: over, Facts: []string{fmt.Sprintf("SBR_TOKEN=%d", token)},
+		Valid: func() time.Time { return e.until },
 	}
 	return e
 }
 
 // play runs a shell script in the turns; its processes write their numbers to $PIDS, and "ready" to the file
 // $READY.
-func play(t *testing.T, s *script, text string, change ...func(*program.RunOptions)) (run func() (int, error), ready func(token int)) {
+func play(t *testing.T, s *script, text string, change ...func(*program.RunOptions)) (
+	run func() (int, error), ready func(token int)) {
 	s.t = t
 	o := program.RunOptions{Guard: s.Next, Signals: make(chan os.Signal)}
 	o.Program, s.pids = options(t, text)
@@ -130,7 +132,8 @@ func TestRun_Stop(t *testing.T) {
 	} {
 		first := turn(1)
 		s := &script{turns: []*program.Turn{first.Turn}, after: program.ErrElsewhere}
-		run, ready := play(t, s, text, func(o *program.RunOptions) { o.Program.StopTimeout = 300 * time.Millisecond })
+		run, ready := play(t, s, text,
+			func(o *program.RunOptions) { o.Program.StopTimeout = 300 * time.Millisecond })
 		go func() { ready(1); first.stop(errHandOver) }()
 		status, err := run()
 		require.NoError(t, err)
@@ -231,7 +234,8 @@ func TestRun_ATurnThatComesWithTheSignal(t *testing.T) {
 		first.Leave = func() { left <- true }
 		signals := make(chan os.Signal, 1)
 		signals <- syscall.SIGTERM
-		run, ready := play(t, s, polite, func(o *program.RunOptions) { o.Signals, o.Once, o.Guard = signals, once, s.late })
+		run, ready := play(t, s, polite,
+			func(o *program.RunOptions) { o.Signals, o.Once, o.Guard = signals, once, s.late })
 		go func() {
 			if !once {
 				<-left
@@ -247,7 +251,8 @@ func TestRun_ATurnThatComesWithTheSignal(t *testing.T) {
 			continue
 		}
 		require.Equal(t, 4, status)
-		require.Equal(t, []program.End{{Status: program.Status{Code: 4, Because: "hand-over"}, Why: "hand-over"}}, s.ends)
+		require.Equal(t, []program.End{{Status: program.Status{Code: 4, Because: "hand-over"}, Why: "hand-over"}},
+			s.ends)
 	}
 
 	s := &script{turns: []*program.Turn{turn(1).Turn}}
@@ -271,7 +276,8 @@ func TestRun_HoldFor(t *testing.T) {
 			first := turn(2)
 			s := &script{turns: []*program.Turn{first.Turn}}
 			signals := make(chan os.Signal)
-			run, ready := play(t, s, "echo 2 >$READY; exit 3", func(o *program.RunOptions) { o.HoldFor, o.Signals = time.Hour, signals })
+			run, ready := play(t, s, "echo 2 >$READY; exit 3",
+				func(o *program.RunOptions) { o.HoldFor, o.Signals = time.Hour, signals })
 			go func() { ready(2); time.Sleep(50 * time.Millisecond); end(first, signals) }()
 			status, err := run()
 			require.NoError(t, err)

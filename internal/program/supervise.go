@@ -44,7 +44,8 @@ func Supervise() error {
 	case first.Start == nil:
 		return ErrNotSupervisor
 	}
-	s := &supervisor{start: *first.Start, until: first.Start.Limit, to: json.NewEncoder(parent), cancel: func() {}}
+	s := &supervisor{start: *first.Start, until: first.Start.Limit, to: json.NewEncoder(parent),
+		cancel: func() {}}
 	err := setSubreaper()
 	if err == nil {
 		err = s.fork()
@@ -75,7 +76,8 @@ func (s *supervisor) giveBack() error {
 // program does not: an exec resets signals with a handler. The channel receives when a child has changed.
 func ignoreProgramSignals() <-chan os.Signal {
 	unheard := make(chan os.Signal, 1)
-	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1, unix.SIGUSR2, unix.SIGTSTP, unix.SIGPIPE} {
+	for _, sig := range []os.Signal{unix.SIGHUP, unix.SIGINT, unix.SIGQUIT, unix.SIGTERM, unix.SIGUSR1,
+		unix.SIGUSR2, unix.SIGTSTP, unix.SIGPIPE} {
 		if !signal.Ignored(sig) {
 			signal.Notify(unheard, sig)
 		}
@@ -131,7 +133,8 @@ func (s *supervisor) fork() error {
 	if left, ok := s.until.left(); ok && left <= s.start.Notice { // it would be asked to end at once
 		return ErrTooLate
 	}
-	pid, err := syscall.ForkExec(s.start.Path, s.start.Args, &syscall.ProcAttr{Env: s.start.Env, Files: []uintptr{0, 1, 2}, Sys: attributes()})
+	pid, err := syscall.ForkExec(s.start.Path, s.start.Args,
+		&syscall.ProcAttr{Env: s.start.Env, Files: []uintptr{0, 1, 2}, Sys: attributes()})
 	if err != nil {
 		return &os.PathError{Op: "start", Path: s.start.Path, Err: err}
 	}
@@ -285,7 +288,8 @@ func (s *supervisor) stop(why string, sig unix.Signal) {
 	}
 	s.stopping, s.because = true, why
 	s.tell(report{Stopping: why})
-	s.over, s.cancel = patience.WithTimeout(context.Background(), s.start.StopTimeout, fmt.Errorf("it did not end within %v", s.start.StopTimeout))
+	s.over, s.cancel = patience.WithTimeout(context.Background(), s.start.StopTimeout,
+		fmt.Errorf("it did not end within %v", s.start.StopTimeout))
 	s.signal(-s.pid, sig)
 	s.signal(-s.pid, unix.SIGCONT) // a stopped process would not notice
 	signalOrphans(sig, s.own())

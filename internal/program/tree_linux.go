@@ -66,7 +66,9 @@ func blockedInVfork(pid int) bool {
 	if p, err := lookUp(strconv.Itoa(pid)); err != nil || p.state != 'D' {
 		return false
 	}
-	return slices.ContainsFunc(descendants(pid), func(p process) bool { return p.parent == pid && p.group == pid && p.state == 'T' })
+	return slices.ContainsFunc(descendants(pid), func(p process) bool {
+		return p.parent == pid && p.group == pid && p.state == 'T'
+	})
 }
 
 // uptime is a clock that all processes share, that cannot be set, and that goes on while the machine is

@@ -48,7 +48,8 @@ func gone(t *testing.T, pids []int, within time.Duration) time.Duration {
 	t.Helper()
 	began := time.Now()
 	for _, pid := range pids {
-		require.Eventually(t, func() bool { return !proc.Running(pid) }, within, time.Millisecond, "process %d still runs", pid)
+		require.Eventually(t, func() bool { return !proc.Running(pid) }, within, time.Millisecond,
+			"process %d still runs", pid)
 	}
 	return time.Since(began)
 }
@@ -72,7 +73,8 @@ func TestTree_IsEndedWhole(t *testing.T) {
 		"stopped": {stubborn, 500 * time.Millisecond, stop, 500 * time.Millisecond, 5500 * time.Millisecond, killed("the test says so")},
 		"killed":  {stubborn, 10 * time.Second, kill, 0, 5 * time.Second, killed("the lease is lost")},
 		"it ends by itself, and takes along what it has left": {
-			stubborn[:len(stubborn)-len("wait")] + "exit 5", 300 * time.Millisecond, func(*testing.T, *program.Program) {}, 0, time.Minute,
+			stubborn[:len(stubborn)-len("wait")] + "exit 5", 300 * time.Millisecond,
+			func(*testing.T, *program.Program) {}, 0, time.Minute,
 			program.Status{Code: 5},
 		},
 		"its supervisor is killed, and the parent ends it": {stubborn, 10 * time.Second, func(t *testing.T, p *program.Program) {
@@ -122,7 +124,8 @@ func TestParent_Killed(t *testing.T) {
 	pids := started(t, file, stubbornProcesses)
 	pids = append(pids, parentOf(pids[0]))
 	require.NoError(t, parent.Process.Kill())
-	t.Logf("%d processes, the supervisor included, ended %v after sbr run was killed", len(pids), gone(t, pids, 10*time.Second))
+	t.Logf("%d processes, the supervisor included, ended %v after sbr run was killed", len(pids),
+		gone(t, pids, 10*time.Second))
 }
 
 // The program does not outlive its time although its parent is paused.
@@ -154,7 +157,8 @@ while :; do sleep 0.01; done`)
 		freeze(t, pid)
 	}
 	require.Less(t, time.Since(began), left-o.Notice, "too slow to test this")
-	require.Eventually(t, func() bool { return time.Since(began) > left+200*time.Millisecond }, time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return time.Since(began) > left+200*time.Millisecond }, time.Minute,
+		10*time.Millisecond)
 	require.Equal(t, "T", stateOf(pids[0]))
 	for _, pid := range []int{pids[0], parent.Process.Pid, supervisor} {
 		require.NoError(t, syscall.Kill(pid, syscall.SIGCONT))

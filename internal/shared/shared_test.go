@@ -13,7 +13,8 @@ func TestValues(t *testing.T) {
 	var values shared.Values[string, int]
 	made, closed := 0, []int{}
 	use := func() (int, func()) {
-		v, end, err := values.Use("a", func() (int, error) { made++; return made, nil }, func(v int) { closed = append(closed, v) })
+		v, end, err := values.Use("a", func() (int, error) { made++; return made, nil },
+			func(v int) { closed = append(closed, v) })
 		require.NoError(t, err)
 		return v, end
 	}

@@ -71,7 +71,8 @@ func (r *Rules) Validate(of string) error {
 		errs = append(errs, fmt.Errorf("%s: number-of-retries is %d: at least 1 is needed", of, r.NumberOfRetries))
 	}
 	if !r.UseLease && r.Trust <= 0 {
-		errs = append(errs, fmt.Errorf("%s: without a lease a run would last %v: stable-after is needed", of, r.Trust))
+		errs = append(errs, fmt.Errorf("%s: without a lease a run would last %v: stable-after is needed",
+			of, r.Trust))
 	}
 	return errors.Join(errs...)
 }
@@ -110,7 +111,8 @@ type Peer struct {
 func PeerOf(m *sbr.Member, candidate bool) Peer {
 	return Peer{
 		ID: m.ID, Name: m.Name, Born: m.Born, Roles: strings.Join(m.Roles, ","), Candidate: candidate,
-		Unreachable: m.Unreachable, Leaving: m.Status == sbr.Leaving || m.Status == sbr.Exiting, Down: m.Status == sbr.Down,
+		Unreachable: m.Unreachable, Leaving: m.Status == sbr.Leaving || m.Status == sbr.Exiting,
+		Down: m.Status == sbr.Down,
 	}
 }
 

@@ -143,8 +143,9 @@ func (s *Slot) Answered(o Owner, e LeaseAnswer, last uint64) bool {
 		b.ExplainShard(TopicLease, s.Shard, "the lease was granted and is lost already; asking again in %v", again)
 	case e.Token <= last || e.Token > MaxToken:
 		b.Emit(ReleaseLease{Shard: s.Shard, Attempt: s.Attempt})
-		b.ExplainShard(TopicStuck, s.Shard, "it does not start: the lease's token %d is not between that of the last run "+
-			"known here, %d, and %d; its store has forgotten or was changed by hand; asking again in %v",
+		b.ExplainShard(TopicStuck, s.Shard,
+			"it does not start: the lease's token %d is not between that of the last run "+
+				"known here, %d, and %d; its store has forgotten or was changed by hand; asking again in %v",
 			e.Token, last, uint64(MaxToken), again)
 	default:
 		s.Held = true
@@ -232,8 +233,9 @@ func (s *Slot) Ended(o Owner, e RunEnded) (state []byte, present bool) {
 	}
 	b := o.base()
 	if len(e.State) > MaxState {
-		b.ExplainShard(TopicEnded, s.Shard, "run %d has left %d bytes of state, more than the %d that can be handed over: "+
-			"they are lost", e.Run, len(e.State), MaxState)
+		b.ExplainShard(TopicEnded, s.Shard,
+			"run %d has left %d bytes of state, more than the %d that can be handed over: "+
+				"they are lost", e.Run, len(e.State), MaxState)
 		e.State = nil
 	}
 	why := ""

@@ -78,7 +78,8 @@ func TestProperty_OneRunUnderEachGrant(t *testing.T) {
 			o.Begin(o.Now + time.Duration(rapid.IntRange(0, 3).Draw(t, "seconds"))*time.Second)
 			switch rapid.IntRange(0, 5).Draw(t, "event") {
 			case 0, 1:
-				e := slot.LeaseAnswer{Attempt: of(attempt), Outcome: rapid.SampledFrom([]sbr.Outcome{sbr.Granted, sbr.Granted, sbr.Held, sbr.Unknown}).Draw(t, "outcome")}
+				e := slot.LeaseAnswer{Attempt: of(attempt), Outcome: rapid.SampledFrom([]sbr.Outcome{sbr.Granted,
+					sbr.Granted, sbr.Held, sbr.Unknown}).Draw(t, "outcome")}
 				e.Token = rapid.Uint64Range(token-min(token, 1), token+2).Draw(t, "token")
 				if granted = 0; e.Outcome == sbr.Granted && e.Attempt == attempt {
 					granted = e.Token

@@ -35,7 +35,8 @@ const (
 func Decode(data []byte, into any, opts Options) error {
 	target := reflect.ValueOf(into)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
-		panic(fmt.Sprintf("strictyaml: Decode needs a pointer, got %T", into)) // a mistake of the program, not of the input
+		// a mistake of the program, not of the input
+		panic(fmt.Sprintf("strictyaml: Decode needs a pointer, got %T", into))
 	}
 	opts.MaxBytes = cmp.Or(opts.MaxBytes, 1<<20)
 	root, err := parse(data, opts)

@@ -111,7 +111,8 @@ func parseDuration(s, expected string) (time.Duration, error) {
 		return d, nil
 	}
 	if _, err := strconv.ParseFloat(s, 64); err == nil {
-		return 0, fmt.Errorf("expected %s, found the number %s: a unit is missing, such as %[2]ss", expected, shown(s))
+		return 0, fmt.Errorf("expected %s, found the number %s: a unit is missing, such as %[2]ss",
+			expected, shown(s))
 	}
 	return 0, fmt.Errorf("expected %s, found %s", expected, Quote(s))
 }

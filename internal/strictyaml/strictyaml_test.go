@@ -66,10 +66,12 @@ func decode(t *testing.T, text string) (document, error) {
 func TestDecode_ReadsYAMLAndJSON(t *testing.T) {
 	timeout := 2 * time.Minute
 	want := document{
-		System: "payments", Size: 3, Port: 7946, Share: 0.25, Roles: []string{"a", "b"}, Tags: map[string]string{"role": "web"},
-		Nested: nested{StableAfter: 20 * time.Second, Unstable: strictyaml.OnOffDuration{On: true}, Threshold: 0.5, Watch: true, Alone: true},
-		Nodes:  count{List: []string{"n1", "n2"}},
-		Times:  times{Timeout: &timeout, Interval: 0},
+		System: "payments", Size: 3, Port: 7946, Share: 0.25, Roles: []string{"a", "b"},
+		Tags: map[string]string{"role": "web"},
+		Nested: nested{StableAfter: 20 * time.Second, Unstable: strictyaml.OnOffDuration{On: true}, Threshold: 0.5,
+			Watch: true, Alone: true},
+		Nodes: count{List: []string{"n1", "n2"}},
+		Times: times{Timeout: &timeout, Interval: 0},
 	}
 	for name, text := range map[string]string{
 		"yaml": `
@@ -99,7 +101,8 @@ heartbeat-interval: 0
 func TestDecode_AbsentKeysKeepDefaults(t *testing.T) {
 	shared := time.Minute
 	d := document{System: "default", Roles: []string{"x"}, Times: times{Timeout: &shared}}
-	require.NoError(t, strictyaml.Decode([]byte("nested:\nroles: [y]\nheartbeat-timeout: 5s\n"), &d, strictyaml.Options{}))
+	require.NoError(t, strictyaml.Decode([]byte("nested:\nroles: [y]\nheartbeat-timeout: 5s\n"), &d,
+		strictyaml.Options{}))
 	require.Equal(t, "default", d.System)
 	require.Equal(t, []string{"y"}, d.Roles)
 	require.Equal(t, 5*time.Second, *d.Times.Timeout)
@@ -119,7 +122,8 @@ func TestDecode_MapsKeepTheDefaultsOfTheirKeys(t *testing.T) {
 	}
 	got.Values = map[string]block{"x": {A: 1, B: 2}, "y": {A: 3}}
 	got.Pointers = map[string]*block{"x": shared, "y": shared}
-	require.NoError(t, strictyaml.Decode([]byte("values: {x: {b: 5}, z: {a: 7}}\npointers: {x: {a: 9}}"), &got, strictyaml.Options{}))
+	require.NoError(t, strictyaml.Decode([]byte("values: {x: {b: 5}, z: {a: 7}}\npointers: {x: {a: 9}}"), &got,
+		strictyaml.Options{}))
 	require.Equal(t, map[string]block{"x": {A: 1, B: 5}, "z": {A: 7}}, got.Values)
 	require.Equal(t, map[string]*block{"x": {A: 9, B: 2}}, got.Pointers)
 	require.Equal(t, &block{A: 1, B: 2}, shared, "a default that others share stays as it is")
@@ -242,20 +246,24 @@ func TestDecode_RecordsLines(t *testing.T) {
 	ps.Add("nested.stable-after", "too short")
 	ps.Add("members[0].watch", "missing")
 	ps.Add("nodes", "missing")
-	require.EqualError(t, ps.Locate("f", lines).Err(), "f: nodes: missing\nf:3: nested.stable-after: too short\nf:5: members[0].watch: missing")
+	require.EqualError(t, ps.Locate("f", lines).Err(),
+		"f: nodes: missing\nf:3: nested.stable-after: too short\nf:5: members[0].watch: missing")
 	require.NoError(t, strictyaml.Problems(nil).Err())
 }
 
 func TestOneOf(t *testing.T) {
 	known := []string{"keep-majority", "down-all"}
 	require.NoError(t, strictyaml.OneOf("down-all", known))
-	require.EqualError(t, strictyaml.OneOf("keep-majorty", known), `"keep-majorty" is unknown; the nearest is keep-majority (known are keep-majority, down-all)`)
-	require.EqualError(t, strictyaml.OneOf("TERM", []string{"SIGHUP", "SIGTERM"}), `"TERM" is unknown; the nearest is SIGTERM (known are SIGHUP, SIGTERM)`)
+	require.EqualError(t, strictyaml.OneOf("keep-majorty", known),
+		`"keep-majorty" is unknown; the nearest is keep-majority (known are keep-majority, down-all)`)
+	require.EqualError(t, strictyaml.OneOf("TERM", []string{"SIGHUP", "SIGTERM"}),
+		`"TERM" is unknown; the nearest is SIGTERM (known are SIGHUP, SIGTERM)`)
 	require.EqualError(t, strictyaml.OneOf("x", known), `"x" is unknown; known are keep-majority, down-all`)
 }
 
 func FuzzDecode(f *testing.F) {
-	for _, s := range []string{"system: a", `{"size": 3}`, "a: *b", "<<: {}", "- - -", "nodes: [1,2]", "nested: {watch: on}", "? a\n: b", "%YAML 1.1\n---\na: b"} {
+	for _, s := range []string{"system: a", `{"size": 3}`, "a: *b", "<<: {}", "- - -", "nodes: [1,2]",
+		"nested: {watch: on}", "? a\n: b", "%YAML 1.1\n---\na: b"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -68,7 +68,8 @@ func (c *section) client(timeout time.Duration) (*clientv3.Client, error) {
 	}
 	return clientv3.New(clientv3.Config{
 		Endpoints: c.Endpoints, Username: c.Username, Password: password, TLS: encrypted, DialTimeout: timeout,
-		DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAlive, Logger: zap.NewNop(), // its errors are returned
+		// its errors are returned
+		DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAlive, Logger: zap.NewNop(),
 	})
 }
 
@@ -138,8 +139,9 @@ func (s *Store) Risks(ctx context.Context) (risks []string, err error) {
 	}
 	for _, a := range alarms.Alarms {
 		if a.Alarm == etcdserverpb.AlarmType_NOSPACE {
-			risks = append(risks, fmt.Sprintf("the disk quota of member %x is used up, and no write is taken: compact, defragment, "+
-				"and disarm the alarm (etcdctl alarm disarm)", a.MemberID))
+			risks = append(risks,
+				fmt.Sprintf("the disk quota of member %x is used up, and no write is taken: compact, defragment, "+
+					"and disarm the alarm (etcdctl alarm disarm)", a.MemberID))
 		}
 	}
 	return risks, nil

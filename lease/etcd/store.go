@@ -75,7 +75,8 @@ func (s *Store) read(ctx context.Context) (lease.Snapshot, int64, error) {
 func (s *Store) snapshot(kv *mvccpb.KeyValue) (lease.Snapshot, error) {
 	r, err := lease.UnmarshalRecord(kv.Value)
 	if err != nil {
-		return lease.Snapshot{}, fmt.Errorf("etcd: %s: %w: its value is not the record of a lease: %w", s.key, lease.ErrRefused, err)
+		return lease.Snapshot{}, fmt.Errorf("etcd: %s: %w: its value is not the record of a lease: %w", s.key,
+			lease.ErrRefused, err)
 	}
 	return lease.Snapshot{Record: r, Version: lease.Version(kv.Value)}, nil
 }
@@ -103,7 +104,8 @@ func (s *Store) Write(ctx context.Context, r lease.Record, prev lease.Version) (
 	if err != nil {
 		return "", fmt.Errorf("etcd: %s: %w: %w", s.key, lease.ErrRefused, err)
 	}
-	done, err := s.client.Txn(timeless{ctx}).If(s.unchanged(prev)).Then(clientv3.OpPut(s.key, string(value))).Commit()
+	done, err := s.client.Txn(timeless{ctx}).If(s.unchanged(prev)).Then(clientv3.OpPut(s.key,
+		string(value))).Commit()
 	switch {
 	case err != nil:
 		return "", s.wrap(err)
@@ -152,7 +154,8 @@ func (s *Store) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
 
 // refusals are answers after which certainly nothing was written, and which do not change by asking again.
 var refusals = []error{
-	rpctypes.ErrPermissionDenied, rpctypes.ErrAuthFailed, rpctypes.ErrUserEmpty, rpctypes.ErrInvalidAuthToken, rpctypes.ErrNoSpace,
+	rpctypes.ErrPermissionDenied, rpctypes.ErrAuthFailed, rpctypes.ErrUserEmpty, rpctypes.ErrInvalidAuthToken,
+	rpctypes.ErrNoSpace,
 }
 
 // wrap names the key, and says what is certain.
@@ -163,7 +166,8 @@ func (s *Store) wrap(err error) error {
 		}
 	}
 	// The server does not take it, or the client does not send it: for that it has no error of its own.
-	if errors.Is(err, rpctypes.ErrRequestTooLarge) || strings.Contains(err.Error(), "trying to send message larger than max") {
+	if errors.Is(err, rpctypes.ErrRequestTooLarge) ||
+		strings.Contains(err.Error(), "trying to send message larger than max") {
 		return fmt.Errorf("etcd: %s: %w: %w: %w", s.key, lease.ErrRefused, lease.ErrTooLarge, err)
 	}
 	return fmt.Errorf("etcd: %s: %w", s.key, err)

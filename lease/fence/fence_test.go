@@ -109,7 +109,8 @@ func TestFence_AWaitEndsWithItsContext(t *testing.T) {
 }
 
 func TestFence_WhatCannotBeRememberedIsNotAdmitted(t *testing.T) {
-	for name, s := range map[string]*shelf{"not saved": {token: 3, failBefore: errEffect}, "saved, perhaps": {token: 3, failAfter: errEffect}} {
+	for name, s := range map[string]*shelf{"not saved": {token: 3, failBefore: errEffect},
+		"saved, perhaps": {token: 3, failAfter: errEffect}} {
 		t.Run(name, func(t *testing.T) {
 			before, after := s.failBefore, s.failAfter
 			s.failBefore, s.failAfter = nil, nil
@@ -161,7 +162,8 @@ func TestProperty_FenceAgainstADumbTwin(t *testing.T) {
 				f, err = Open(storage)
 				require.NoError(t, err)
 			}
-			token := rapid.OneOf(rapid.Uint64Range(0, 9), rapid.Uint64(), rapid.SampledFrom([]uint64{Max, Max + 1})).Draw(t, "token")
+			token := rapid.OneOf(rapid.Uint64Range(0, 9), rapid.Uint64(),
+				rapid.SampledFrom([]uint64{Max, Max + 1})).Draw(t, "token")
 			newest, ok := twin.ask(token)
 			ran := false
 			err := f.Do(context.Background(), token, func() error { ran = true; return nil })

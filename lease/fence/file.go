@@ -43,7 +43,8 @@ func OpenFile(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fence: %w", err)
 	}
-	lock := flock.New(path + ".lock") // the file stays: with it removed two processes could lock two files of one name
+	// the file stays: with it removed two processes could lock two files of one name
+	lock := flock.New(path + ".lock")
 	locked, err := lock.TryLock()
 	if err != nil {
 		return nil, fmt.Errorf("fence: %s: %w", path, err)

@@ -65,7 +65,8 @@ func TestFile_ADamagedFileIsNeverZero(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		whole := Format(rapid.Uint64Range(1, Max).Draw(t, "token")) + "\n"
-		require.NoError(t, os.WriteFile(path, []byte(whole[:rapid.IntRange(0, len(whole)-1).Draw(t, "cut")]), 0o644))
+		require.NoError(t, os.WriteFile(path, []byte(whole[:rapid.IntRange(0, len(whole)-1).Draw(t, "cut")]),
+			0o644))
 		_, err := (&File{path: path}).Load()
 		require.ErrorIs(t, err, ErrDamaged)
 	})

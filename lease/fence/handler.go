@@ -71,7 +71,8 @@ func guard(f *Fence, token uint64, next http.Handler, w http.ResponseWriter, r *
 }
 
 func safe(method string) bool {
-	return slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace}, method)
+	return slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace},
+		method)
 }
 
 // refusal is the body of an answer that is not next's.

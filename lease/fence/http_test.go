@@ -124,7 +124,8 @@ func TestHandler_AClientThatStandsStillKeepsNobodyOut(t *testing.T) {
 
 	client := &http.Client{Transport: &Transport{}, Timeout: time.Minute}
 	post := func(token uint64, body string) *http.Response {
-		r, err := http.NewRequestWithContext(WithToken(t.Context(), token), "POST", server.URL, strings.NewReader(body))
+		r, err := http.NewRequestWithContext(WithToken(t.Context(), token), "POST", server.URL,
+			strings.NewReader(body))
 		require.NoError(t, err)
 		resp, err := client.Do(r)
 		require.NoError(t, err)
@@ -155,7 +156,8 @@ func TestFromResponse_OtherAnswersAreNoRefusals(t *testing.T) {
 	} {
 		require.NoError(t, FromResponse(r))
 	}
-	require.ErrorIs(t, FromResponse(&http.Response{StatusCode: 412, Header: http.Header{Header: {"5"}}}), ErrStale)
+	require.ErrorIs(t, FromResponse(&http.Response{StatusCode: 412, Header: http.Header{Header: {"5"}}}),
+		ErrStale)
 }
 
 // wire is a RoundTripper that only notes the token that was sent.

@@ -33,7 +33,8 @@ func (c Config) Validate() error {
 	case c.Path == "":
 		problems = append(problems, errors.New("file: the path of the record is empty: set lease.file.path"))
 	case isSeparator(c.Path[len(c.Path)-1]), base == ".", base == "..":
-		problems = append(problems, fmt.Errorf("file: the path %q names a directory: add the name of the record", c.Path))
+		problems = append(problems, fmt.Errorf("file: the path %q names a directory: add the name of the record",
+			c.Path))
 	}
 	return errors.Join(problems...)
 }
@@ -58,7 +59,8 @@ func Factory(log *slog.Logger) lease.Factory {
 			return nil, err
 		}
 		if set.Path == "" {
-			return nil, errors.New("file: no path: set lease.file.path to a file, or to a directory for several leases")
+			return nil,
+				errors.New("file: no path: set lease.file.path to a file, or to a directory for several leases")
 		}
 		cfg := Config{Path: recordPath(set.Path, spec.Name), Logger: cmp.Or(spec.Logger, log)}
 		s, err := New(cfg)
@@ -66,7 +68,8 @@ func Factory(log *slog.Logger) lease.Factory {
 			return nil, err
 		}
 		if s.path != set.Path {
-			s.log.Info("the record of the lease", slog.String("lease.file.path", set.Path), slog.String("path", s.path))
+			s.log.Info("the record of the lease", slog.String("lease.file.path", set.Path),
+				slog.String("path", s.path))
 		}
 		return s, nil
 	}

@@ -87,7 +87,8 @@ func TestFactory_OneFileServesOneUse(t *testing.T) {
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "real"), 0o755))
 	require.NoError(t, os.Symlink("real", filepath.Join(dir, "link")))
 	open := func(path, name string) error {
-		s, err := Factory(nil)(t.Context(), lease.Spec{System: "payments", Name: name, Decode: decodeYAML(t, "path: "+dir+"/"+path)})
+		s, err := Factory(nil)(t.Context(), lease.Spec{System: "payments", Name: name,
+			Decode: decodeYAML(t, "path: "+dir+"/"+path)})
 		require.NoError(t, err)
 		l, err := lease.New(s, "n1", lease.DefaultSettings(), lease.Options{Use: name})
 		if err == nil {
@@ -129,7 +130,8 @@ func TestSanitizeName(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range []string{
 		"", "-", "..", ".", "/", "A", "a", "a/b", "a-b", "a b", "a\x00b", "ä", "größe", ".a", "a.", "-a", "Orders", "orders", "ORDERS",
-		strings.Repeat("x", maxName+1), strings.Repeat("x", maxName+2), strings.Repeat("X", maxName), strings.Repeat("多", 200), "\xff",
+		strings.Repeat("x", maxName+1), strings.Repeat("x", maxName+2), strings.Repeat("X", maxName),
+		strings.Repeat("多", 200), "\xff",
 	} {
 		clean := sanitizeName(name)
 		require.Regexp(t, `^[a-z0-9]([a-z0-9._-]*[a-z0-9])?$`, clean)

@@ -86,7 +86,8 @@ func TestErrors_LinkedDirectoriesAreFine(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "real"), 0o755))
 	require.NoError(t, os.Symlink("real", filepath.Join(dir, "link")))
-	one, other := newStore(t, filepath.Join(dir, "real", "x.lease")), newStore(t, filepath.Join(dir, "link", "x.lease"))
+	one, other := newStore(t, filepath.Join(dir, "real", "x.lease")),
+		newStore(t, filepath.Join(dir, "link", "x.lease"))
 	got := mustWrite(t, one, record("a", 1), "")
 	require.Equal(t, got, mustRead(t, other))
 	held, err := one.lock(t.Context())
@@ -156,7 +157,8 @@ func TestErrors_Advice(t *testing.T) {
 		errUnstableRead: "",
 		syscall.EIO:     "",
 	} {
-		require.True(t, strings.HasSuffix(s.fail("x", err).Error(), err.Error()+strings.TrimSuffix(" "+want, " ")), "%v", s.fail("x", err))
+		require.True(t, strings.HasSuffix(s.fail("x", err).Error(), err.Error()+strings.TrimSuffix(" "+want, " ")),
+			"%v", s.fail("x", err))
 	}
 	require.ErrorIs(t, s.failRead(fs.ErrPermission), lease.ErrRefused)
 	require.NotErrorIs(t, s.failRead(syscall.EIO), lease.ErrRefused, "it may pass")

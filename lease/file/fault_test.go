@@ -25,7 +25,10 @@ func TestWrite_Faults(t *testing.T) {
 	}{
 		"disk full, no file": {
 			sabotage: func(y *system) {
-				y.Create = func(path string, _ int, _ os.FileMode) (*os.File, error) { return nil, pathError(path, syscall.ENOSPC) }
+				y.Create = func(path string, _ int, _ os.FileMode) (
+					*os.File, error) {
+					return nil, pathError(path, syscall.ENOSPC)
+				}
 			},
 			stored: 1, want: "free some space",
 		},
@@ -51,7 +54,10 @@ func TestWrite_Faults(t *testing.T) {
 		},
 		"too many open files": {
 			sabotage: func(y *system) {
-				y.Create = func(path string, _ int, _ os.FileMode) (*os.File, error) { return nil, pathError(path, syscall.EMFILE) }
+				y.Create = func(path string, _ int, _ os.FileMode) (
+					*os.File, error) {
+					return nil, pathError(path, syscall.EMFILE)
+				}
 			},
 			stored: 1, want: "raise the limit",
 		},

@@ -39,7 +39,8 @@ func (s *Store) probe(ctx context.Context) (problems []error) {
 	}
 	n, err := s.system.notify(s.dir)
 	if err != nil {
-		problems = append(problems, s.fail("watch", fmt.Errorf("%w: %w; changes are seen up to 1s late", errNotifyUnavailable, err)))
+		problems = append(problems, s.fail("watch",
+			fmt.Errorf("%w: %w; changes are seen up to 1s late", errNotifyUnavailable, err)))
 	} else {
 		defer func() { _ = n.Close() }()
 	}

@@ -33,7 +33,8 @@ func TestPreflight_AllProblemsAtOnce(t *testing.T) {
 	err := s.Preflight(t.Context())
 	lines := strings.Split(err.Error(), "\n")
 	require.Len(t, lines, 3)
-	for i, want := range []string{"not a readable record", "changes are seen up to 1s late (raise fs.inotify.max_user_instances", "input/output error"} {
+	for i, want := range []string{"not a readable record",
+		"changes are seen up to 1s late (raise fs.inotify.max_user_instances", "input/output error"} {
 		require.Contains(t, lines[i], want)
 		require.Contains(t, lines[i], s.path)
 	}

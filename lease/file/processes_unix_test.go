@@ -25,7 +25,8 @@ func init() {
 }
 
 // short are times that a test can wait for.
-var short = lease.Settings{HeartbeatTimeout: 3 * time.Second, HeartbeatInterval: 300 * time.Millisecond, OperationTimeout: 4 * time.Second}
+var short = lease.Settings{HeartbeatTimeout: 3 * time.Second, HeartbeatInterval: 300 * time.Millisecond,
+	OperationTimeout: 4 * time.Second}
 
 // holds gets the lease, says so, and answers each line that it reads with what it believes then.
 func holds() error {
@@ -194,7 +195,8 @@ func (c *child) wait(killed bool) {
 	err := c.cmd.Wait()
 	if killed {
 		require.Error(c.t, err)
-		require.Equal(c.t, syscall.SIGKILL, c.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal(), "%v: %s", err, c.stderr.String())
+		require.Equal(c.t, syscall.SIGKILL, c.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal(), "%v: %s", err,
+			c.stderr.String())
 		return
 	}
 	require.NoError(c.t, err, "%s", c.stderr.String())

@@ -36,7 +36,8 @@ func (c content) version() lease.Version {
 		return ""
 	}
 	sum := sha256.New()
-	_ = binary.Write(sum, binary.BigEndian, [2]uint64{c.id.inode, uint64(c.id.changed)}) // a hash takes everything
+	// a hash takes everything
+	_ = binary.Write(sum, binary.BigEndian, [2]uint64{c.id.inode, uint64(c.id.changed)})
 	sum.Write(c.text)
 	return lease.Version(hex.EncodeToString(sum.Sum(nil)[:16]))
 }
@@ -138,7 +139,8 @@ func encode(r lease.Record) ([]byte, error) {
 	}
 	var text bytes.Buffer
 	if err = json.Indent(&text, line, "", "  "); err == nil && text.Len() > maxSize {
-		err = fmt.Errorf("%w: %d bytes, at most %d: list fewer members in the verdict", lease.ErrTooLarge, text.Len(), maxSize)
+		err = fmt.Errorf("%w: %d bytes, at most %d: list fewer members in the verdict", lease.ErrTooLarge,
+			text.Len(), maxSize)
 	}
 	return text.Bytes(), err
 }

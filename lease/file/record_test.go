@@ -25,7 +25,8 @@ func mustEncode(t testing.TB, r lease.Record) []byte {
 func TestRecord_IsForPeople(t *testing.T) {
 	text := string(mustEncode(t, record("n1@1", 7)))
 	for _, line := range []string{
-		`  "format": 1,`, `  "holder": "n1@1",`, `  "token": 7,`, `  "ttl": "1m30s",`, `  "renewed": "2026-11-21T13:35:14.123456789Z",`,
+		`  "format": 1,`, `  "holder": "n1@1",`, `  "token": 7,`, `  "ttl": "1m30s",`,
+		`  "renewed": "2026-11-21T13:35:14.123456789Z",`,
 		`    "decided-by": "n1@1",`, `    "reason": "n3 is \"cut off\": <2> of 3 survive – größer, 多数"`,
 	} {
 		require.Contains(t, text, "\n"+line+"\n")
@@ -160,7 +161,8 @@ func TestRecord_NoBeginningOfARecordIsOne(t *testing.T) {
 func TestRecord_WhatAHandMayWrite(t *testing.T) {
 	got, err := decode([]byte(`{"holder":"","token":4,"format":1,"verdict":{"token":4,"survivors":["b","a"]}}`))
 	require.NoError(t, err)
-	require.Equal(t, lease.Record{Token: 4, Verdict: &sbr.Verdict{Token: 4, Survivors: []sbr.ID{"a", "b"}}}, got, "lists are put in order")
+	require.Equal(t, lease.Record{Token: 4, Verdict: &sbr.Verdict{Token: 4, Survivors: []sbr.ID{"a", "b"}}},
+		got, "lists are put in order")
 }
 
 func TestRecord_TooLarge(t *testing.T) {
@@ -205,8 +207,10 @@ func FuzzDecode(f *testing.F) {
 		require.True(t, r.Renewed.Equal(got.Renewed) && r.Acquired.Equal(got.Acquired))
 		got.Renewed, got.Acquired = r.Renewed, r.Acquired
 		if r.Verdict != nil {
-			r.Verdict.Survivors, r.Verdict.Down = append([]sbr.ID{}, r.Verdict.Survivors...), append([]sbr.ID{}, r.Verdict.Down...)
-			got.Verdict.Survivors, got.Verdict.Down = append([]sbr.ID{}, got.Verdict.Survivors...), append([]sbr.ID{}, got.Verdict.Down...)
+			r.Verdict.Survivors, r.Verdict.Down = append([]sbr.ID{}, r.Verdict.Survivors...),
+				append([]sbr.ID{}, r.Verdict.Down...)
+			got.Verdict.Survivors, got.Verdict.Down = append([]sbr.ID{}, got.Verdict.Survivors...),
+				append([]sbr.ID{}, got.Verdict.Down...)
 		}
 		require.Equal(t, r, got)
 	})
@@ -269,5 +273,6 @@ func TestRecord_OfEarlierVersions(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, record("a", 1), r)
 	write := regexp.MustCompile(`"write": "[A-Z2-7]{26}"`)
-	require.Equal(t, write.ReplaceAllString(earlier, ""), write.ReplaceAllString(string(mustEncode(t, r)), ""), "and they read this one's")
+	require.Equal(t, write.ReplaceAllString(earlier, ""), write.ReplaceAllString(string(mustEncode(t, r)), ""),
+		"and they read this one's")
 }

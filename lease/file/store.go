@@ -178,5 +178,6 @@ func (s *Store) identity() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("file: the folder of the record: %w", err)
 	}
-	return fmt.Sprintf("file:%s/%d/%d/%s", strings.TrimSpace(string(boot)), id.device, id.inode, filepath.Base(s.path)), nil
+	return fmt.Sprintf("file:%s/%d/%d/%s", strings.TrimSpace(string(boot)), id.device, id.inode,
+		filepath.Base(s.path)), nil
 }

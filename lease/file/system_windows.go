@@ -38,7 +38,8 @@ func identify(f *os.File) (identity, error) {
 		return identity{}, &fs.PathError{Op: "GetFileInformationByHandle", Path: f.Name(), Err: err}
 	}
 	var basic basicInfo
-	err := windows.GetFileInformationByHandleEx(h, windows.FileBasicInfo, (*byte)(unsafe.Pointer(&basic)), uint32(unsafe.Sizeof(basic)))
+	err := windows.GetFileInformationByHandleEx(h, windows.FileBasicInfo, (*byte)(unsafe.Pointer(&basic)),
+		uint32(unsafe.Sizeof(basic)))
 	if err != nil {
 		return identity{}, &fs.PathError{Op: "GetFileInformationByHandleEx", Path: f.Name(), Err: err}
 	}

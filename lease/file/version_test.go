@@ -24,7 +24,8 @@ func (v *versions) add(what string) lease.Snapshot {
 	require.NotEmpty(v.t, got.Version)
 	require.NotContains(v.t, v.seen, got.Version, "%s has the version of: %s", what, v.seen[got.Version])
 	v.seen[got.Version] = what
-	require.Equal(v.t, got, mustRead(v.t, newStore(v.t, v.s.path)), "everybody sees the same version, again and again")
+	require.Equal(v.t, got, mustRead(v.t, newStore(v.t, v.s.path)),
+		"everybody sees the same version, again and again")
 	return got
 }
 
@@ -103,7 +104,8 @@ func TestVersion_AHandsEditIsAChange(t *testing.T) {
 	before := v.add("ours")
 	text := mustReadFile(t, v.s.path)
 
-	mustWriteFile(t, v.s.path, strings.Replace(text, `"holder": "a"`, `"holder": ""`, 1)) // in place, our own fields as they were
+	// in place, our own fields as they were
+	mustWriteFile(t, v.s.path, strings.Replace(text, `"holder": "a"`, `"holder": ""`, 1))
 	freed := v.add("freed by hand")
 	require.Empty(t, freed.Record.Holder)
 	_, err := v.s.Write(t.Context(), record("a", 1), before.Version)

@@ -29,7 +29,8 @@ type reports struct {
 }
 
 // quick is a pace that retries quickly and never reads beside a stream.
-var quick = lease.Pace{Retry: time.Millisecond, RetryMax: 5 * time.Millisecond, Poll: time.Millisecond, Beside: time.Hour}
+var quick = lease.Pace{Retry: time.Millisecond, RetryMax: 5 * time.Millisecond, Poll: time.Millisecond,
+	Beside: time.Hour}
 
 func watch(t *testing.T, s *Store) *reports {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -122,7 +123,8 @@ func TestWatch_TheDirectoryIsReplaced(t *testing.T) {
 	writer := newStore(t, path)
 	s := newLoggingStore(t, path, log.Logger())
 	w := watch(t, s)
-	require.Eventually(t, func() bool { return len(log.With("mkdir -p")) == 1 }, waitFor, time.Millisecond, "not there yet")
+	require.Eventually(t, func() bool { return len(log.With("mkdir -p")) == 1 }, waitFor, time.Millisecond,
+		"not there yet")
 	require.Empty(t, w.tokens(), "a directory that is away is not a record that is absent")
 
 	for i := range 3 { // gone and made anew
@@ -154,7 +156,8 @@ func TestWatch_PassesOverWhatItCannotRead(t *testing.T) {
 	w := watch(t, s)
 	w.until(1)
 	mustWriteFile(t, writer.path, "{")
-	require.Eventually(t, func() bool { return len(log.With("not a readable record")) > 0 }, waitFor, time.Millisecond)
+	require.Eventually(t, func() bool { return len(log.With("not a readable record")) > 0 }, waitFor,
+		time.Millisecond)
 	mustWriteFile(t, writer.path, string(mustEncode(t, record("a", 2))))
 	w.until(2)
 	require.Equal(t, []uint64{1, 2}, w.tokens(), "damage is not a deletion")

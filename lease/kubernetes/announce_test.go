@@ -27,7 +27,8 @@ func TestAnnounce(t *testing.T) {
 		"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "namespace": testNamespace, "name": testName,
 		"uid": kubefake.Meta(f.Stored(testName))["uid"],
 	}, second["involvedObject"])
-	require.Equal(t, []any{"Normal", "Verdict", "a: verdict 1"}, []any{second["type"], second["reason"], second["message"]})
+	require.Equal(t, []any{"Normal", "Verdict", "a: verdict 1"},
+		[]any{second["type"], second["reason"], second["message"]})
 }
 
 // One request, whatever the answer is. Only a right that is missing is a refusal, and the error says how to

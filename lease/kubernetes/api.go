@@ -88,7 +88,8 @@ type dialect struct {
 func (a API) dialect() dialect {
 	version := schema.GroupVersion{Group: a.Group(), Version: "v1"}
 	if !a.Custom() {
-		return dialect{codec: native{}, version: version, plain: "lease", rights: "get, watch, create, update and patch"}
+		return dialect{codec: native{}, version: version, plain: "lease",
+			rights: "get, watch, create, update and patch"}
 	}
 	return dialect{
 		codec: custom{}, version: version, plain: resource + "." + version.Group, posts: true,

@@ -88,7 +88,8 @@ func (c *client) get(ctx context.Context) (object, error) {
 
 func (c *client) patch(ctx context.Context, body []byte, dryRun bool) (object, error) {
 	req := c.rest.Patch(types.MergePatchType).Namespace(c.namespace).Resource(resource).Name(c.name)
-	return c.do(ctx, req.VersionedParams(&metav1.PatchOptions{FieldManager: fieldManager, DryRun: dry(dryRun)}, c.params).Body(body), dryRun)
+	return c.do(ctx, req.VersionedParams(&metav1.PatchOptions{FieldManager: fieldManager, DryRun: dry(dryRun)},
+		c.params).Body(body), dryRun)
 }
 
 // create sends a whole object to the path that names it. A native lease is made by PUT, because the right to
@@ -100,7 +101,8 @@ func (c *client) create(ctx context.Context, body []byte, dryRun bool) (object, 
 	if c.dialect.posts {
 		options, req = &metav1.CreateOptions{FieldManager: fieldManager, DryRun: dry(dryRun)}, c.rest.Post()
 	}
-	req = req.Namespace(c.namespace).Resource(resource).Name(c.name).SetHeader("Content-Type", runtime.ContentTypeJSON)
+	req = req.Namespace(c.namespace).Resource(resource).Name(c.name).SetHeader("Content-Type",
+		runtime.ContentTypeJSON)
 	return c.do(ctx, req.VersionedParams(options, c.params).Body(body), dryRun)
 }
 

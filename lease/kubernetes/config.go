@@ -98,7 +98,8 @@ func (c Config) load() (*rest.Config, string, error) {
 		}
 		// In a pod without a service account a kubeconfig of another cluster would be worse than the error.
 		if !errors.Is(err, rest.ErrNotInCluster) {
-			return nil, "", fmt.Errorf("kubernetes: service account of the pod: %w (is automountServiceAccountToken off?)", err)
+			return nil, "",
+				fmt.Errorf("kubernetes: service account of the pod: %w (is automountServiceAccountToken off?)", err)
 		}
 	}
 	return c.loadKubeconfig()
@@ -108,7 +109,8 @@ func (c Config) loadKubeconfig() (*rest.Config, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = c.Kubeconfig
 	rules.WarnIfAllMissing = false // it goes to klog; the error says the same
-	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: c.Context})
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules,
+		&clientcmd.ConfigOverrides{CurrentContext: c.Context})
 	cfg, err := loader.ClientConfig()
 	if err != nil {
 		if clientcmd.IsEmptyConfig(err) {
@@ -169,7 +171,8 @@ func Factory(log *slog.Logger) lease.Factory {
 			return nil, err
 		}
 		if spec.Name != "" && spec.Name != cfg.Name {
-			cfg.logger().Info("the lease has another name in Kubernetes", slog.String("lease-name", spec.Name), slog.String("lease", s.String()))
+			cfg.logger().Info("the lease has another name in Kubernetes", slog.String("lease-name", spec.Name),
+				slog.String("lease", s.String()))
 		}
 		return s, nil
 	}
@@ -208,7 +211,8 @@ func LeaseName(system, leaseName string) (string, error) {
 func sanitizeName(name string) (string, error) {
 	clean := strings.Map(nameRune, strings.ToLower(norm.NFKD.String(name)))
 	if len(clean) > maxName {
-		sum := sha256.Sum256([]byte(name)) // not of the clean text: names that differ only in what was dropped stay apart
+		// not of the clean text: names that differ only in what was dropped stay apart
+		sum := sha256.Sum256([]byte(name))
 		hash := nameEncoding.EncodeToString(sum[:])[:nameHash]
 		clean = strings.Trim(clean[:maxName-nameHash-1], "-") + "-" + hash
 	}

@@ -27,7 +27,8 @@ import (
 func kubeconfigFor(t *testing.T, f *kubefake.API, change func(*clientcmdapi.Config)) string {
 	t.Helper()
 	c := clientcmdapi.NewConfig()
-	c.Clusters["one"] = &clientcmdapi.Cluster{Server: f.URL, CertificateAuthorityData: certificatePEM(f.Certificate())}
+	c.Clusters["one"] = &clientcmdapi.Cluster{Server: f.URL,
+		CertificateAuthorityData: certificatePEM(f.Certificate())}
 	c.AuthInfos["one"] = &clientcmdapi.AuthInfo{Token: "token-one"}
 	c.Contexts["one"] = &clientcmdapi.Context{Cluster: "one", AuthInfo: "one", Namespace: testNamespace}
 	c.CurrentContext = "one"
@@ -71,7 +72,8 @@ func TestCredentials_TheContextChoosesClusterAndUser(t *testing.T) {
 	one, two := kubefake.New(t), kubefake.New(t)
 	h1, h2 := listen(one), listen(two)
 	path := kubeconfigFor(t, one, func(c *clientcmdapi.Config) {
-		c.Clusters["two"] = &clientcmdapi.Cluster{Server: two.URL, CertificateAuthorityData: certificatePEM(two.Certificate())}
+		c.Clusters["two"] = &clientcmdapi.Cluster{Server: two.URL,
+			CertificateAuthorityData: certificatePEM(two.Certificate())}
 		c.AuthInfos["two"] = &clientcmdapi.AuthInfo{Token: "token-two"}
 		c.Contexts["two"] = &clientcmdapi.Context{Cluster: "two", AuthInfo: "two", Namespace: testNamespace}
 	})
@@ -96,8 +98,9 @@ func TestCredentials_ExecPlugin(t *testing.T) {
 	h := listen(f)
 	path := kubeconfigFor(t, f, func(c *clientcmdapi.Config) {
 		c.AuthInfos["one"] = &clientcmdapi.AuthInfo{Exec: &clientcmdapi.ExecConfig{
-			APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: clientcmdapi.NeverExecInteractiveMode, Command: "sh",
-			Args: []string{"-c", `echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "made up"}}'`},
+			APIVersion: "client.authentication.k8s.io/v1", InteractiveMode: clientcmdapi.NeverExecInteractiveMode,
+			Command: "sh",
+			Args:    []string{"-c", `echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "made up"}}'`},
 		}}
 	})
 	s, err := openContext(t, path, "")

@@ -132,7 +132,8 @@ func (n *anomalyLog) note(s *Store, o object) {
 	if before := n.last.Swap(&text); text == "" || before != nil && *before == text {
 		return
 	}
-	s.log.Warn(text, slog.String("lease", s.String()), slog.String("owner", string(l.Spec.Owner)), slog.Int64("time", int64(l.Spec.Time)))
+	s.log.Warn(text, slog.String("lease", s.String()), slog.String("owner", string(l.Spec.Owner)),
+		slog.Int64("time", int64(l.Spec.Time)))
 }
 
 // anomaly is empty for a lease as it should be.

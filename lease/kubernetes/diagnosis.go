@@ -51,7 +51,9 @@ type Diagnosis struct {
 
 // OK reports whether nothing has failed.
 func (d *Diagnosis) OK() bool {
-	return !slices.ContainsFunc(d.Findings, func(f Finding) bool { return f.Status == Failed || f.Status == Skipped })
+	return !slices.ContainsFunc(d.Findings, func(f Finding) bool {
+		return f.Status == Failed || f.Status == Skipped
+	})
 }
 
 // The checks, in order.
@@ -111,13 +113,15 @@ type doctor struct {
 }
 
 func (d *doctor) add(check string, status Status, fix, format string, args ...any) {
-	d.out.Findings = append(d.out.Findings, Finding{Check: check, Status: status, Detail: fmt.Sprintf(format, args...), Fix: fix})
+	d.out.Findings = append(d.out.Findings,
+		Finding{Check: check, Status: status, Detail: fmt.Sprintf(format, args...), Fix: fix})
 }
 
 func (d *doctor) configuration(context.Context) bool {
 	err, fix := d.cfg.Validate(), ""
 	if err == nil {
-		err, fix = d.open(), "give this host a kubeconfig for the service account of the members (sbr manifests prints its rights)"
+		err, fix = d.open(),
+			"give this host a kubeconfig for the service account of the members (sbr manifests prints its rights)"
 	}
 	if err != nil {
 		d.add(checkConfiguration, Failed, fix, "%s", oneLine(err))
@@ -153,14 +157,17 @@ func (d *doctor) lease(ctx context.Context) bool {
 	mayCreate := d.settleCreation()
 	switch {
 	case s.Version == "" && !mayCreate:
-		d.add(checkLease, Failed, "create it beforehand (sbr manifests), or grant the rights above", "does not exist, and may not be created")
+		d.add(checkLease, Failed, "create it beforehand (sbr manifests), or grant the rights above",
+			"does not exist, and may not be created")
 	case s.Version == "":
 		d.add(checkLease, OK, "", "does not exist yet: the first partition creates it")
 	case r.Holder == "":
 		d.add(checkLease, OK, "", "free, token %d%s", r.Token, lastVerdict(&r))
 	default:
-		d.add(checkLease, OK, "", "held by %q since %s, last heartbeat at %s (both by the holder's clock), token %d%s",
-			r.Holder, r.Acquired.UTC().Format(time.RFC3339), r.Renewed.UTC().Format(time.RFC3339), r.Token, lastVerdict(&r))
+		d.add(checkLease, OK, "",
+			"held by %q since %s, last heartbeat at %s (both by the holder's clock), token %d%s",
+			r.Holder, r.Acquired.UTC().Format(time.RFC3339), r.Renewed.UTC().Format(time.RFC3339), r.Token,
+			lastVerdict(&r))
 	}
 	return true
 }
@@ -185,7 +192,8 @@ func lastVerdict(r *lease.Record) string {
 	if v == nil {
 		return ", no verdict yet"
 	}
-	return fmt.Sprintf(", last verdict under token %d by %s: %d survived, %d went down", v.Token, v.DecidedBy, len(v.Survivors), len(v.Down))
+	return fmt.Sprintf(", last verdict under token %d by %s: %d survived, %d went down", v.Token, v.DecidedBy,
+		len(v.Survivors), len(v.Down))
 }
 
 func (d *doctor) preflight(ctx context.Context) bool {
@@ -237,7 +245,8 @@ func (d *doctor) clock() {
 	if d.cfg.api().Custom() {
 		why = "programs of the other kind judge by wall clocks whether a holder is alive: they may take over too early"
 	}
-	d.add(checkClock, Warning, fix, "the server's clock is %s %s this machine's: %s", diff.Abs().Round(time.Second), ahead, why)
+	d.add(checkClock, Warning, fix, "the server's clock is %s %s this machine's: %s",
+		diff.Abs().Round(time.Second), ahead, why)
 }
 
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }

@@ -38,7 +38,8 @@ func (d *doctor) reachable(ctx context.Context) bool {
 		d.out.ClockDifference = &diff
 	}
 	if version.GitVersion == "" {
-		d.add(checkReachable, Warning, "check that this is the address of an API server", "answers, but does not tell its version (%d %s)", code, http.StatusText(code))
+		d.add(checkReachable, Warning, "check that this is the address of an API server",
+			"answers, but does not tell its version (%d %s)", code, http.StatusText(code))
 		return true
 	}
 	d.add(checkReachable, OK, "", "answers, %s", version.GitVersion)
@@ -46,8 +47,10 @@ func (d *doctor) reachable(ctx context.Context) bool {
 }
 
 func (d *doctor) credentials(ctx context.Context) bool {
-	review := authnv1.SelfSubjectReview{TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"}}
-	code, _, err := d.ask(ctx, http.MethodPost, "/apis/authentication.k8s.io/v1/selfsubjectreviews", review, &review)
+	review := authnv1.SelfSubjectReview{TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1",
+		Kind: "SelfSubjectReview"}}
+	code, _, err := d.ask(ctx, http.MethodPost, "/apis/authentication.k8s.io/v1/selfsubjectreviews",
+		review, &review)
 	user := review.Status.UserInfo.Username
 	const fix = "check the kubeconfig's user, or the token: a service account's is renewed by the kubelet, a copy of it runs out"
 	switch {
@@ -89,7 +92,8 @@ func (d *doctor) resource(ctx context.Context) bool {
 		d.add(checkResource, Failed, fix, "%s/%s is not installed", version, resource)
 		return false
 	default:
-		d.add(checkResource, Warning, "", "the server does not list %s (%d %s)", version, code, http.StatusText(code))
+		d.add(checkResource, Warning, "", "the server does not list %s (%d %s)", version, code,
+			http.StatusText(code))
 		return true
 	}
 }
@@ -115,7 +119,8 @@ func (d *doctor) rights(ctx context.Context) bool {
 		case review.Status.Allowed:
 			d.add(check, OK, "", "allowed")
 		case creates:
-			d.add(check, Warning, fix+"; or leave it away and create the lease beforehand", "denied: needed only while the lease does not exist%s", reasonOf(review))
+			d.add(check, Warning, fix+"; or leave it away and create the lease beforehand",
+				"denied: needed only while the lease does not exist%s", reasonOf(review))
 		default:
 			d.add(check, Failed, fix, "denied%s", reasonOf(review))
 		}
@@ -135,14 +140,17 @@ func (d *doctor) rights(ctx context.Context) bool {
 	return true
 }
 
-func (d *doctor) allowed(ctx context.Context, verb, group, resource, name string) (*authzv1.SelfSubjectAccessReview, error) {
+func (d *doctor) allowed(ctx context.Context, verb, group, resource, name string) (
+	*authzv1.SelfSubjectAccessReview, error) {
 	review := &authzv1.SelfSubjectAccessReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
 		Spec: authzv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authzv1.ResourceAttributes{
-			Namespace: d.store.client.namespace, Verb: verb, Group: group, Version: "v1", Resource: resource, Name: name,
+			Namespace: d.store.client.namespace, Verb: verb, Group: group, Version: "v1", Resource: resource,
+			Name: name,
 		}},
 	}
-	code, _, err := d.ask(ctx, http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", review, review)
+	code, _, err := d.ask(ctx, http.MethodPost, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+		review, review)
 	if err == nil && code/100 != 2 {
 		err = fmt.Errorf("%d %s", code, http.StatusText(code))
 	}
@@ -157,8 +165,10 @@ func reasonOf(review *authzv1.SelfSubjectAccessReview) string {
 }
 
 // ask makes one request. The error says that there was no answer; an answer of 2xx is decoded into out.
-func (d *doctor) ask(ctx context.Context, method, path string, in, out any) (code int, header http.Header, err error) {
-	ctx, cancel := context.WithTimeoutCause(quiet(ctx), d.cfg.RequestTimeout, fmt.Errorf("%w within %s", errNoAnswer, d.cfg.RequestTimeout))
+func (d *doctor) ask(ctx context.Context, method, path string, in, out any) (
+	code int, header http.Header, err error) {
+	ctx, cancel := context.WithTimeoutCause(quiet(ctx), d.cfg.RequestTimeout,
+		fmt.Errorf("%w within %s", errNoAnswer, d.cfg.RequestTimeout))
 	defer cancel()
 	var body io.Reader
 	if in != nil {
@@ -187,7 +197,8 @@ func (d *doctor) ask(ctx context.Context, method, path string, in, out any) (cod
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err == nil && resp.StatusCode/100 == 2 && out != nil {
 		if json.Unmarshal(data, out) != nil {
-			err = fmt.Errorf("%s %s: the answer is no JSON: something other than an API server has answered", method, path)
+			err = fmt.Errorf("%s %s: the answer is no JSON: something other than an API server has answered",
+				method, path)
 		}
 	}
 	return resp.StatusCode, resp.Header, err

@@ -72,7 +72,8 @@ func staleInvalid(status metav1.Status) bool {
 
 func tooLong(status metav1.Status) bool {
 	return hasCause(status, func(c metav1.StatusCause) bool {
-		return c.Field == "metadata.annotations" && (c.Type == metav1.CauseType("FieldValueTooLong") || strings.Contains(c.Message, "Too long"))
+		return c.Field == "metadata.annotations" &&
+			(c.Type == metav1.CauseType("FieldValueTooLong") || strings.Contains(c.Message, "Too long"))
 	})
 }
 

@@ -75,7 +75,8 @@ func microTime(t time.Time) *metav1.MicroTime {
 
 // fromLease reads a stored object, of any writer.
 func fromLease(l *coordv1.Lease) (lease.Record, error) {
-	r := lease.Record{Holder: deref(l.Spec.HolderIdentity), TTL: time.Duration(max(0, deref(l.Spec.LeaseDurationSeconds))) * time.Second}
+	r := lease.Record{Holder: deref(l.Spec.HolderIdentity),
+		TTL: time.Duration(max(0, deref(l.Spec.LeaseDurationSeconds))) * time.Second}
 	if t := l.Spec.AcquireTime; t != nil {
 		r.Acquired = t.UTC()
 	}

@@ -54,7 +54,8 @@ func (s *Store) DryRun(ctx context.Context) error {
 // mend them.
 func refused(problems ...error) error {
 	for i, err := range problems {
-		if status, ok := apiStatus(err); ok && (status.Code == http.StatusUnauthorized || status.Code == http.StatusForbidden) {
+		if status, ok := apiStatus(err); ok && (status.Code == http.StatusUnauthorized ||
+			status.Code == http.StatusForbidden) {
 			problems[i] = refusal{err}
 		}
 	}
@@ -87,7 +88,8 @@ func (s *Store) inspect(l object) (lease.Snapshot, error) {
 const probeVersion = lease.Version("00000000-0000-0000-0000-000000000000/" + createVersion)
 
 // tryWrite is a write in a dry run; absent says that it found no lease to change.
-func (s *Store) tryWrite(ctx context.Context, action string, present lease.Snapshot) (absent bool, err error) {
+func (s *Store) tryWrite(ctx context.Context, action string, present lease.Snapshot) (
+	absent bool, err error) {
 	d, err := s.client.dialect.encode(present.Record, markOf(present.Version))
 	if err == nil {
 		_, err = s.write(ctx, d, present.Version, true)

@@ -78,7 +78,8 @@ func TestPreflight_ForeignLease(t *testing.T) {
 	f.Put(testName, object{"spec": object{"holderIdentity": "controller-7"}})
 	require.ErrorContains(t, s.Preflight(t.Context()), `is held by "controller-7"`)
 
-	f.Put(testName, object{"metadata": object{"annotations": object{kubernetes.Annotation: "junk"}}, "spec": object{}})
+	f.Put(testName, object{"metadata": object{"annotations": object{kubernetes.Annotation: "junk"}},
+		"spec": object{}})
 	require.ErrorContains(t, s.Preflight(t.Context()), "not readable")
 
 	f.Put(testName, object{"spec": object{}})

@@ -73,8 +73,9 @@ func (p payload) pack() (string, error) {
 		}
 	}
 	if room := maxRecord - len(Annotation); len(value) > room {
-		return "", fmt.Errorf("%w: %d bytes, %d in the annotation, which may have %d: list fewer members in the verdict",
-			lease.ErrTooLarge, len(plain), len(value), room)
+		return "",
+			fmt.Errorf("%w: %d bytes, %d in the annotation, which may have %d: list fewer members in the verdict",
+				lease.ErrTooLarge, len(plain), len(value), room)
 	}
 	return value, nil
 }
@@ -127,7 +128,8 @@ func decode(value string) (r lease.Record, at *int64, err error) {
 	}
 	switch {
 	case head.Format > movedFormat:
-		return r, nil, fmt.Errorf("format %d is newer than this program, which knows %d: upgrade it", head.Format, movedFormat)
+		return r, nil, fmt.Errorf("format %d is newer than this program, which knows %d: upgrade it", head.Format,
+			movedFormat)
 	case head.Format < recordFormat:
 		return r, nil, fmt.Errorf("format %d is unknown", head.Format)
 	}

@@ -148,14 +148,16 @@ func TestFromLease_WrittenByOthers(t *testing.T) {
 }
 
 func TestFromLease_HolderChangedByOthers(t *testing.T) {
-	value, err := encode(lease.Record{Holder: "a", Token: 3, Nonce: "n", TTL: time.Minute, Verdict: &sbr.Verdict{Token: 3}})
+	value, err := encode(lease.Record{Holder: "a", Token: 3, Nonce: "n", TTL: time.Minute,
+		Verdict: &sbr.Verdict{Token: 3}})
 	require.NoError(t, err)
 	holder, transitions := "b", int32(4)
 	l := &coordv1.Lease{Spec: coordv1.LeaseSpec{HolderIdentity: &holder, LeaseTransitions: &transitions}}
 	l.Annotations = map[string]string{Annotation: value}
 	r, err := fromLease(l)
 	require.NoError(t, err)
-	require.Equal(t, lease.Record{Holder: "b", Token: 4, Verdict: &sbr.Verdict{Token: 3}}, r, "no nonce: a must not believe it holds the lease")
+	require.Equal(t, lease.Record{Holder: "b", Token: 4, Verdict: &sbr.Verdict{Token: 3}}, r,
+		"no nonce: a must not believe it holds the lease")
 }
 
 func FuzzDecode(f *testing.F) {
@@ -163,7 +165,8 @@ func FuzzDecode(f *testing.F) {
 	f.Add(gzipped(`{"v":1}`), "", int32(-1), int32(-1))
 	f.Add("H4sI", "x", int32(math.MaxInt32), int32(math.MinInt32))
 	f.Fuzz(func(t *testing.T, value, holder string, transitions, seconds int32) {
-		l := &coordv1.Lease{Spec: coordv1.LeaseSpec{HolderIdentity: &holder, LeaseTransitions: &transitions, LeaseDurationSeconds: &seconds}}
+		l := &coordv1.Lease{Spec: coordv1.LeaseSpec{HolderIdentity: &holder, LeaseTransitions: &transitions,
+			LeaseDurationSeconds: &seconds}}
 		l.Annotations = map[string]string{Annotation: value}
 		r, err := fromLease(l)
 		if err != nil {

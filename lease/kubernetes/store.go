@@ -56,7 +56,8 @@ func NewForConfig(restConfig *rest.Config, cfg Config) (*Store, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	c, err := newClient(restConfig, cfg.API.dialect(), cmp.Or(cfg.Namespace, defaultNamespace), cfg.Name, cfg.RequestTimeout)
+	c, err := newClient(restConfig, cfg.API.dialect(), cmp.Or(cfg.Namespace, defaultNamespace), cfg.Name,
+		cfg.RequestTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("kubernetes: client configuration: %w", err)
 	}
@@ -117,8 +118,10 @@ func (s *Store) Write(ctx context.Context, r lease.Record, prev lease.Version) (
 	if err != nil {
 		return "", err
 	}
-	if got := snapshot.Record; stored.GetAnnotations()[Annotation] != d.annotation || got.Holder != r.Holder || got.Nonce != r.Nonce {
-		return "", fmt.Errorf("lease %s: the server stored something else than was written (an admission webhook?)", s)
+	if got := snapshot.Record; stored.GetAnnotations()[Annotation] != d.annotation || got.Holder != r.Holder ||
+		got.Nonce != r.Nonce {
+		return "", fmt.Errorf("lease %s: the server stored something else than was written (an admission webhook?)",
+			s)
 	}
 	return snapshot.Version, nil
 }
@@ -144,7 +147,8 @@ func (s *Store) write(ctx context.Context, d draft, prev lease.Version, dryRun b
 
 // whole is the object that creates the lease.
 func (c *client) whole(d draft) ([]byte, error) {
-	metadata := map[string]any{"name": c.name, "namespace": c.namespace, "annotations": map[string]string{Annotation: d.annotation}}
+	metadata := map[string]any{"name": c.name, "namespace": c.namespace,
+		"annotations": map[string]string{Annotation: d.annotation}}
 	if !c.dialect.posts {
 		metadata["resourceVersion"] = createVersion
 	}
@@ -174,8 +178,9 @@ func (s *Store) snapshot(o object) (lease.Snapshot, error) {
 	s.uid.Store(o.GetUID())
 	r, err := s.client.dialect.decode(o)
 	if err != nil {
-		return lease.Snapshot{}, fmt.Errorf("lease %s is not readable: %w (to start afresh: kubectl -n %s annotate %s %s %s-)",
-			s, err, s.client.namespace, s.client.dialect.plain, s.client.name, Annotation)
+		return lease.Snapshot{},
+			fmt.Errorf("lease %s is not readable: %w (to start afresh: kubectl -n %s annotate %s %s %s-)",
+				s, err, s.client.namespace, s.client.dialect.plain, s.client.name, Annotation)
 	}
 	return lease.Snapshot{Record: r, Version: s.version(o)}, nil
 }
@@ -207,7 +212,8 @@ func markOf(v lease.Version) string {
 // lease that is free.
 func (s *Store) isAbsent(err error) bool {
 	status, ok := apiStatus(err)
-	return ok && status.Code == http.StatusNotFound && status.Details != nil && status.Details.Name == s.client.name &&
+	return ok && status.Code == http.StatusNotFound && status.Details != nil &&
+		status.Details.Name == s.client.name &&
 		status.Details.Kind == resource && status.Details.Group == s.client.dialect.version.Group
 }
 

@@ -56,8 +56,10 @@ func TestStore_RefusesForeignVersions(t *testing.T) {
 func TestStore_UnreadableLease(t *testing.T) {
 	f := kubefake.New(t)
 	s := newStore(t, f)
-	for value, want := range map[string]string{"junk": "neither JSON nor gzip", `{"v":9}`: "newer than this program"} {
-		f.Put(testName, object{"metadata": object{"annotations": object{kubernetes.Annotation: value}}, "spec": object{}})
+	for value, want := range map[string]string{"junk": "neither JSON nor gzip",
+		`{"v":9}`: "newer than this program"} {
+		f.Put(testName, object{"metadata": object{"annotations": object{kubernetes.Annotation: value}},
+			"spec": object{}})
 		_, err := s.Read(t.Context())
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, "lease team-a/payments-sbr")

@@ -85,11 +85,13 @@ func sharedHTTPClient(cfg *rest.Config, request time.Duration) (c *http.Client, 
 
 // configKey is equal for configurations that make equal clients. ok is false where functions decide that.
 func configKey(cfg *rest.Config, request time.Duration) (key string, ok bool) {
-	if cfg.Dial != nil || cfg.Proxy != nil || cfg.Transport != nil || cfg.WrapTransport != nil || cfg.ExecProvider != nil || cfg.AuthProvider != nil {
+	if cfg.Dial != nil || cfg.Proxy != nil || cfg.Transport != nil || cfg.WrapTransport != nil ||
+		cfg.ExecProvider != nil || cfg.AuthProvider != nil {
 		return "", false
 	}
 	text, err := json.Marshal([]any{
-		cfg.Host, cfg.Username, cfg.Password, cfg.BearerToken, cfg.BearerTokenFile, cfg.Impersonate, cfg.TLSClientConfig,
+		cfg.Host, cfg.Username, cfg.Password, cfg.BearerToken, cfg.BearerTokenFile, cfg.Impersonate,
+		cfg.TLSClientConfig,
 		cfg.DisableCompression, cfg.UserAgent, request,
 	})
 	return string(text), err == nil

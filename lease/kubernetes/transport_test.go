@@ -123,10 +123,12 @@ func TestTransport_CAFileIsReloaded(t *testing.T) {
 
 func TestTransport_OfOnesOwn(t *testing.T) {
 	var asked int
-	c := &rest.Config{Host: "https://example.invalid", Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-		asked++
-		return &http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {"0"}}, Body: http.NoBody, Request: r}, nil
-	})}
+	c := &rest.Config{Host: "https://example.invalid",
+		Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
+			asked++
+			return &http.Response{StatusCode: 503, Header: http.Header{"Retry-After": {"0"}}, Body: http.NoBody,
+				Request: r}, nil
+		})}
 	s := open(t, c)
 	_, err := s.Write(t.Context(), record("a", 1), "")
 	requireUnknown(t, err)
@@ -190,7 +192,8 @@ func TestTransport_NothingOnStandardError(t *testing.T) {
 // Each connection is a TLS handshake, here and at the server: fifty shards need one.
 func TestTransport_StoresOfOneConfigurationShareIt(t *testing.T) {
 	var connections atomic.Int64
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }))
+	server := httptest.NewUnstartedServer(
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }))
 	server.EnableHTTP2 = true
 	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
 		if s == http.StateNew {
@@ -202,7 +205,8 @@ func TestTransport_StoresOfOneConfigurationShareIt(t *testing.T) {
 	open := func(name, token string) *kubernetes.Store {
 		cfg := kubernetes.DefaultConfig()
 		cfg.Name = name
-		s, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, BearerToken: token, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, cfg)
+		s, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL, BearerToken: token,
+			TLSClientConfig: rest.TLSClientConfig{Insecure: true}}, cfg)
 		require.NoError(t, err)
 		_, err = s.Read(t.Context())
 		require.Error(t, err)

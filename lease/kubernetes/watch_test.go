@@ -46,7 +46,8 @@ func TestWatch_Forbidden(t *testing.T) {
 func TestWatch_UnreadableStateIsSkipped(t *testing.T) {
 	f := kubefake.New(t)
 	s, log := newWatched(t, f)
-	f.Put(testName, object{"metadata": object{"annotations": object{kubernetes.Annotation: "junk"}}, "spec": object{}})
+	f.Put(testName, object{"metadata": object{"annotations": object{kubernetes.Annotation: "junk"}},
+		"spec": object{}})
 	seen := watching(t, s)
 	nothing(t, seen, quietFor)
 	require.Equal(t, 1, f.Count("watch"), "not a reason to open again")

@@ -96,7 +96,8 @@ func TestFaulty_EachFaultOfAWrite(t *testing.T) {
 
 func TestFaulty_EachFaultOfARead(t *testing.T) {
 	for fault, took := range map[leasetest.Fault]time.Duration{
-		leasetest.Unavailable: 0, leasetest.BreakResponse: 0, leasetest.LoseRequest: time.Second, leasetest.LoseResponse: time.Second,
+		leasetest.Unavailable: 0, leasetest.BreakResponse: 0, leasetest.LoseRequest: time.Second,
+		leasetest.LoseResponse: time.Second,
 	} {
 		t.Run(string(fault), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -271,7 +272,8 @@ func TestFaulty_CanDoWhatTheStoreCan(t *testing.T) {
 	_, err := none.Identity(t.Context())
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 	settings := lease.DefaultSettings()
-	for want, store := range map[time.Duration]lease.Store{settings.Window(): bare{memory.NewStore()}, time.Minute: limiting{memory.NewStore()}} {
+	for want, store := range map[time.Duration]lease.Store{settings.Window(): bare{memory.NewStore()},
+		time.Minute: limiting{memory.NewStore()}} {
 		window, err := leasetest.NewFaulty(store).Window(settings)
 		require.NoError(t, err)
 		assert.Equal(t, want, window)

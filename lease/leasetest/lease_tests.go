@@ -21,7 +21,9 @@ var leaseTests = []namedTest{
 		a, o := b.lease("a", nil), b.lease("b", nil)
 		held := b.granted(a, verdict(0, "a"))
 		for _, l := range []*lease.Lease{o, a} {
-			r, err := l.Amend(t.Context(), func(v *sbr.Verdict) bool { return v.Leave([]sbr.ID{sbr.ID(l.Owner())}, []sbr.ID{"heir"}) })
+			r, err := l.Amend(t.Context(), func(v *sbr.Verdict) bool {
+				return v.Leave([]sbr.ID{sbr.ID(l.Owner())}, []sbr.ID{"heir"})
+			})
 			require.NoError(t, err)
 			require.Equal(t, held.Token, r.Token)
 			require.Equal(t, held.Holder, r.Holder)
@@ -58,7 +60,8 @@ var leaseTests = []namedTest{
 
 // verdict is a proposal by writer.
 func verdict(base uint64, writer sbr.ID, survivors ...sbr.ID) lease.Proposal {
-	return lease.Proposal{Base: base, Verdict: &sbr.Verdict{Survivors: survivors, DecidedBy: writer, Reason: string(writer) + " decided"}}
+	return lease.Proposal{Base: base, Verdict: &sbr.Verdict{Survivors: survivors, DecidedBy: writer,
+		Reason: string(writer) + " decided"}}
 }
 
 // lease returns a lease over a connection of its own; it is closed at the end of the test. With a clock its
@@ -119,7 +122,8 @@ func (b *bench) follow(l *lease.Lease) (newest func() lease.Record) {
 var lockTests = []namedTest{
 	{"each type of lock", func(t *testing.T, b *bench) {
 		for kind, want := range map[lock.Type]struct{ again, others, freesOthers bool }{
-			lock.SingleEntrant: {false, false, false}, lock.Reentrant: {true, false, false}, lock.Overriding: {true, true, true},
+			lock.SingleEntrant: {false, false, false}, lock.Reentrant: {true, false, false},
+			lock.Overriding: {true, true, true},
 		} {
 			x, a := b.lock(lock.Config{Type: kind, Owner: "x"}), b.lock(lock.Config{Owner: "a"})
 			move := func(want bool, do func(context.Context) (bool, error), what string) {

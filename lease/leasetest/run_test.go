@@ -53,14 +53,16 @@ var broken = map[string]struct {
 		func(s *memory.Store) leasetest.Harness { return over(rounding{s}) }, "a_heartbeat_is_one_write",
 	},
 	"tells its watchers nothing": {
-		func(s *memory.Store) leasetest.Harness { h := over(mute{s}); h.Patience = time.Second; return h }, "a_watch_reports_the_present",
+		func(s *memory.Store) leasetest.Harness { h := over(mute{s}); h.Patience = time.Second; return h },
+		"a_watch_reports_the_present",
 	},
 	"forgets in a failover": {
 		func(s *memory.Store) leasetest.Harness {
 			h := over(s)
 			h.Failover = func(testing.TB) {
 				for history := s.History(); ; history = s.History() {
-					for _, r := range slices.Backward(history) { // the replica lags behind by two grants: the first of them was answered
+					// the replica lags behind by two grants: the first of them was answered
+					for _, r := range slices.Backward(history) {
 						if r.Token+2 <= history[len(history)-1].Token {
 							s.Restore(r)
 							return

@@ -245,7 +245,8 @@ var watchTests = []namedTest{
 		defer cancel()
 		err := store.Watch(ctx, func(lease.Snapshot) {})
 		require.Error(t, err)
-		require.True(t, errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errors.ErrUnsupported), "%v", err)
+		require.True(t, errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errors.ErrUnsupported), "%v",
+			err)
 	}},
 	{"a watch reports a deletion", func(t *testing.T, b *bench) {
 		if b.Delete == nil {

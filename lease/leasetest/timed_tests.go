@@ -58,7 +58,8 @@ var timedTests = []namedTest{
 		}
 		passed := clock.Now().Sub(NewClock().Now())
 		most := 2 + int(passed/timed.HeartbeatInterval)
-		require.LessOrEqual(t, faulty.Counters().Writes, most, "in %v: does a watch report other times than were written?", passed)
+		require.LessOrEqual(t, faulty.Counters().Writes, most,
+			"in %v: does a watch report other times than were written?", passed)
 	}},
 }
 
@@ -87,7 +88,8 @@ const (
 func (b *bench) history(p float64, failover func(testing.TB)) {
 	b.t.Helper()
 	// No holder expires: a backend that needs its time for a failover is no reason to be replaced.
-	settings := lease.Settings{HeartbeatTimeout: time.Hour, HeartbeatInterval: time.Second, OperationTimeout: 4 * time.Second}
+	settings := lease.Settings{HeartbeatTimeout: time.Hour, HeartbeatInterval: time.Second,
+		OperationTimeout: 4 * time.Second}
 	h := linear.New(linear.Options{})
 	var all sync.WaitGroup
 	halfway := make(chan struct{}, historyClients)
@@ -119,6 +121,7 @@ func (b *bench) history(p float64, failover func(testing.TB)) {
 	last, err := h.Open(historyClients, 0, b.open("last"), settings, lease.Options{})
 	require.NoError(b.t, err)
 	b.t.Cleanup(last.Close)
-	b.eventually(func() bool { _, err := last.Read(b.t.Context()); return err == nil }, "the store does not come back")
+	b.eventually(func() bool { _, err := last.Read(b.t.Context()); return err == nil },
+		"the store does not come back")
 	require.NoError(b.t, h.Check(historySearch, linear.Artifacts(b.t)))
 }

@@ -94,7 +94,8 @@ func TestDo_ContextEndsWhenTheLockIsGone(t *testing.T) {
 
 func TestDo_TellsOfALossThatTheWorkIgnored(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		err := w.lock("a", lock.SingleEntrant).Do(t.Context(), func(context.Context) error { time.Sleep(usable); return nil })
+		err := w.lock("a", lock.SingleEntrant).Do(t.Context(),
+			func(context.Context) error { time.Sleep(usable); return nil })
 		assert.ErrorIs(t, err, lock.ErrLost)
 	})
 }
@@ -238,7 +239,8 @@ func TestDo_GivesUpWaitingForTheLastOneToLeave(t *testing.T) {
 		defer cancel()
 		second := make(chan error, 1)
 		require.NoError(t, k.Do(t.Context(), func(context.Context) error {
-			w.store.View("a").Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always) // the release takes its time
+			// the release takes its time
+			w.store.View("a").Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
 			time.AfterFunc(time.Second, func() { second <- k.Do(ctx, never(t)) })
 			return nil
 		}))

@@ -133,7 +133,8 @@ func ExampleLock_ForceRelease() {
 	defer admin.Close()
 
 	_ = must(k.AcquireForever(ctx))
-	fmt.Println(must(admin.Acquire(ctx)), "held by", store.Snapshot().Record.Holder, "under token", admin.Token())
+	fmt.Println(must(admin.Acquire(ctx)), "held by", store.Snapshot().Record.Holder, "under token",
+		admin.Token())
 	fmt.Println(must(k.ForceRelease(ctx)), must(k.ForceRelease(ctx)))
 	// Output:
 	// true held by admin under token 2
@@ -165,7 +166,8 @@ func ExampleProcessOwner() {
 	defer one.Close()
 	defer other.Close()
 
-	fmt.Println(must(one.Acquire(ctx)), must(other.Acquire(ctx)), must(one.Release(ctx)), must(other.Release(ctx)))
+	fmt.Println(must(one.Acquire(ctx)), must(other.Acquire(ctx)), must(one.Release(ctx)),
+		must(other.Release(ctx)))
 	// Output: true true true false
 }
 

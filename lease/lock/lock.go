@@ -57,7 +57,8 @@ func open(store lease.Store, cfg Config, use string) (*Lock, error) {
 			return nil, errors.New("lock: other users of this store expire holders by a rule of their own: use a store of its own")
 		}
 	}
-	l, err := lease.New(store, cfg.Owner, settings, lease.Options{Use: use, Clock: cfg.Clock, Logger: cfg.Logger})
+	l, err := lease.New(store, cfg.Owner, settings,
+		lease.Options{Use: use, Clock: cfg.Clock, Logger: cfg.Logger})
 	if err != nil {
 		return nil, fmt.Errorf("lock: %w", err)
 	}
@@ -133,7 +134,8 @@ func (k *Lock) acquire(ctx context.Context, d time.Duration, by acquire) (*lease
 		return nil, fmt.Errorf("%w: %w", lease.ErrRefused, err)
 	}
 	return by(ctx, lease.Proposal{
-		For: d, KeepAlive: k.cfg.KeepAlive, Exclusive: k.cfg.Type == SingleEntrant, Override: k.cfg.Type == Overriding,
+		For: d, KeepAlive: k.cfg.KeepAlive, Exclusive: k.cfg.Type == SingleEntrant,
+		Override: k.cfg.Type == Overriding,
 	})
 }
 

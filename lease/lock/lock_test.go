@@ -71,7 +71,8 @@ func TestALostAnswer_IsTakenOnByTheNextAcquire(t *testing.T) {
 func TestDuration_MustBeWholeMilliseconds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		k := w.lock("a", lock.Reentrant)
-		for _, bad := range []time.Duration{0, -time.Second, time.Nanosecond, 999 * time.Microsecond, time.Second + 1} {
+		for _, bad := range []time.Duration{0, -time.Second, time.Nanosecond, 999 * time.Microsecond,
+			time.Second + 1} {
 			ok, err := k.AcquireFor(t.Context(), bad)
 			assert.False(t, ok)
 			require.ErrorIs(t, err, lease.ErrRefused, "%v", bad)
@@ -205,7 +206,8 @@ func TestConfig_Validate(t *testing.T) {
 	require.NoError(t, lock.DefaultConfig().Validate())
 	require.NoError(t, lock.Config{Duration: lock.Forever}.Validate())
 	bad := lock.Config{Type: 7, Duration: time.Nanosecond, OperationTimeout: -1}
-	for _, err := range []error{bad.Validate(), func() error { _, err := lock.New(leasetest.NewMemory().View("x"), bad); return err }()} {
+	for _, err := range []error{bad.Validate(),
+		func() error { _, err := lock.New(leasetest.NewMemory().View("x"), bad); return err }()} {
 		require.ErrorContains(t, err, "type is type(7)")
 		require.ErrorContains(t, err, "duration is 1ns: it must be at least 1ms")
 		require.ErrorContains(t, err, "operation-timeout is -1ns")
@@ -293,7 +295,8 @@ func (w *world) play(kind lock.Type, moves string) (answers string) {
 			continue
 		}
 		k := locks[strings.TrimRight(move, "+-!")]
-		does := map[byte]func(context.Context) (bool, error){'+': k.Acquire, '-': k.Release, '!': k.ForceRelease}[move[len(move)-1]]
+		does := map[byte]func(context.Context) (
+			bool, error){'+': k.Acquire, '-': k.Release, '!': k.ForceRelease}[move[len(move)-1]]
 		if w.sure(does(w.t.Context())) {
 			answers += "Y"
 		} else {

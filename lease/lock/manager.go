@@ -75,7 +75,8 @@ func (m *Manager) open(ctx context.Context, name string, t Type) (*Lock, error) 
 	full := cfg.filled()
 	cfg.Owner = full.Owner // the same that the store is told
 	store, err := m.cfg.Open(ctx, lease.Spec{
-		System: m.cfg.System, Name: name, Owner: cfg.Owner, Settings: full.settings(), Logger: cfg.Logger, Decode: m.cfg.Decode,
+		System: m.cfg.System, Name: name, Owner: cfg.Owner, Settings: full.settings(), Logger: cfg.Logger,
+		Decode: m.cfg.Decode,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("lock %q: %w", name, err)

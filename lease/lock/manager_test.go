@@ -134,7 +134,10 @@ func TestManager_ErrorsNameTheLock(t *testing.T) {
 	_, err := lock.NewManager(lock.ManagerConfig{Lock: lock.Config{Duration: -1}})
 	require.ErrorContains(t, err, "ManagerConfig.Open")
 	require.ErrorContains(t, err, "duration is -1ns")
-	m := manager(t, func(ctx context.Context, spec lease.Spec) (lease.Store, error) { return lease.Open(ctx, "etcd", spec) })
+	m := manager(t, func(ctx context.Context, spec lease.Spec) (
+		lease.Store, error) {
+		return lease.Open(ctx, "etcd", spec)
+	})
 	_, err = m.Lock(t.Context(), "jobs")
 	require.ErrorIs(t, err, lease.ErrUnknownImplementation)
 	require.ErrorContains(t, err, `lock "jobs"`)
@@ -157,6 +160,7 @@ func TestManager_TellsTheFactoryWhatItOpens(t *testing.T) {
 	k := opened(t, m.Lock, "jobs")
 	assert.Equal(t, lease.Spec{
 		System: "billing", Name: "jobs", Owner: k.Owner(),
-		Settings: lease.Settings{HeartbeatTimeout: lease.Infinite, OperationTimeout: lock.DefaultConfig().OperationTimeout},
+		Settings: lease.Settings{HeartbeatTimeout: lease.Infinite,
+			OperationTimeout: lock.DefaultConfig().OperationTimeout},
 	}, spec)
 }

@@ -111,7 +111,8 @@ func (s *Store) DryRun(ctx context.Context) error {
 	if w, ok := errors.AsType[mongo.WriteException](inserting); ok && len(w.WriteErrors) > 0 {
 		inserting = nil // the server has looked at the document
 	}
-	nothing := append(s.byName(), bson.E{Key: "write", Value: "none"}) // the name of no write: see lease.Document
+	// the name of no write: see lease.Document
+	nothing := append(s.byName(), bson.E{Key: "write", Value: "none"})
 	_, updating := s.records.ReplaceOne(ctx, nothing, bson.D{})
 	return errors.Join(s.wrap(inserting), s.wrap(updating))
 }
@@ -130,7 +131,8 @@ func (s *Store) Risks(ctx context.Context) ([]string, error) {
 	}
 	switch {
 	case hello.Router == "isdbgrid": // of the shards behind it a client sees nothing
-		return []string{"this is a router of a sharded cluster: look at the replica set that keeps the collection"}, nil
+		return []string{"this is a router of a sharded cluster: look at the replica set that keeps the collection"},
+			nil
 	case hello.Set == "":
 		return []string{"the server is no replica set: whoever loses its disk loses the verdicts, and there is no stream of changes: " +
 			"run a replica set of three"}, nil

@@ -99,7 +99,8 @@ func TestRecord_OfAnotherLease(t *testing.T) {
 	assert.Equal(t, lease.Record{Token: 1}, got)
 	for _, broken := range []any{
 		bson.D{}, bson.D{{Key: "_id", Value: "Payments-SBR"}}, bson.D{{Key: "_id", Value: "payments-sbr"}},
-		bson.D{{Key: "_id", Value: "payments-sbr"}, {Key: "format", Value: 1}, {Key: "holder", Value: ""}, {Key: "token", Value: 1.5}},
+		bson.D{{Key: "_id", Value: "payments-sbr"}, {Key: "format", Value: 1}, {Key: "holder", Value: ""},
+			{Key: "token", Value: 1.5}},
 	} {
 		raw, err := bson.Marshal(broken)
 		require.NoError(t, err)

@@ -14,7 +14,8 @@ import (
 // A lock between the programs beside one replica set.
 func Example() {
 	ctx := context.Background()
-	client, err := mongo.Connect(mongodb.Options("mongodb://mongo-1,mongo-2,mongo-3/?replicaSet=rs0", 5*time.Second))
+	client, err := mongo.Connect(mongodb.Options("mongodb://mongo-1,mongo-2,mongo-3/?replicaSet=rs0",
+		5*time.Second))
 	if err != nil {
 		log.Fatal(err)
 	}

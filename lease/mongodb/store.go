@@ -130,7 +130,8 @@ func (s *Store) document(r lease.Record) (bson.Raw, error) {
 	}
 	document, err := bson.Marshal(append(s.byName(), fields...))
 	if len(document) > maxDocument {
-		err = fmt.Errorf("%w: %d bytes, and a document has at most %d", lease.ErrTooLarge, len(document), maxDocument)
+		err = fmt.Errorf("%w: %d bytes, and a document has at most %d", lease.ErrTooLarge, len(document),
+			maxDocument)
 	}
 	return document, err
 }

@@ -87,5 +87,6 @@ func TestNew_NamesWhatIsMissing(t *testing.T) {
 	s, err := New(&pgxpool.Pool{}, "ops.leases", "payments-sbr")
 	require.NoError(t, err)
 	assert.Equal(t, "ops.leases/payments-sbr", s.String())
-	assert.Contains(t, Schema(`a"; DROP TABLE b; --`, ""), `CREATE TABLE IF NOT EXISTS "a""; DROP TABLE b; --" (`)
+	assert.Contains(t, Schema(`a"; DROP TABLE b; --`, ""),
+		`CREATE TABLE IF NOT EXISTS "a""; DROP TABLE b; --" (`)
 }

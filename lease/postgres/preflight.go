@@ -36,14 +36,17 @@ func (s *Store) Risks(ctx context.Context) (risks []string, err error) {
 	add(pages == "off", "full_page_writes is off: a crash of the machine can destroy the table: set it to on")
 	add(commit == "off", "synchronous_commit is off: a crash of the server loses the writes of the last moments, "+
 		"although they were acknowledged: set it to on, for this role at least")
-	add(connected > 0 && standbys == "", "the standbys are asynchronous: a failover loses acknowledged writes that they have not got: "+
-		"set synchronous_standby_names")
-	add(standbys != "" && commit == "local", "synchronous_commit is local: a failover loses acknowledged writes that no standby has got: "+
-		"set it to on, for this role at least")
+	add(connected > 0 && standbys == "",
+		"the standbys are asynchronous: a failover loses acknowledged writes that they have not got: "+
+			"set synchronous_standby_names")
+	add(standbys != "" && commit == "local",
+		"synchronous_commit is local: a failover loses acknowledged writes that no standby has got: "+
+			"set it to on, for this role at least")
 	add(standbys != "" && commit != "off" && commit != "local" && connected == 0,
 		"no standby is connected, and writes wait for one: see synchronous_standby_names")
-	add(standbys != "" && limits != "00", "statement_timeout or transaction_timeout ends the wait for a standby: "+
-		"members may read a verdict that a failover loses: set both to 0 for this role")
+	add(standbys != "" && limits != "00",
+		"statement_timeout or transaction_timeout ends the wait for a standby: "+
+			"members may read a verdict that a failover loses: set both to 0 for this role")
 	add(!told, "the table has no trigger sbr_notify: a verdict is heard of only when members read beside their watch, up to a minute "+
 		"later: run what sbr manifests --store postgres prints")
 	return risks, nil

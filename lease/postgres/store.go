@@ -67,7 +67,8 @@ func (s *Store) Identity(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", s.wrap(err)
 	}
-	return fmt.Sprintf("postgres system %d, database %d, table %d, lease %s", system, database, table, s.name), nil
+	return fmt.Sprintf("postgres system %d, database %d, table %d, lease %s", system, database, table, s.name),
+		nil
 }
 
 // Read implements lease.Store.
@@ -83,7 +84,8 @@ func (s *Store) Read(ctx context.Context) (lease.Snapshot, error) {
 	case err != nil:
 		return lease.Snapshot{}, s.wrap(err)
 	case standby:
-		return lease.Snapshot{}, s.refused("this server is a standby, which may be behind: name the primary, or all servers")
+		return lease.Snapshot{},
+			s.refused("this server is a standby, which may be behind: name the primary, or all servers")
 	case version == nil:
 		return lease.Snapshot{}, nil
 	}
@@ -214,7 +216,9 @@ func heed(c *pgconn.PgConn, n *pgconn.Notice) {
 func (s *Store) wrap(err error) error {
 	told, ok := errors.AsType[*pgconn.PgError](err)
 	for _, m := range meanings {
-		if ok && slices.ContainsFunc(m.codes, func(code string) bool { return strings.HasPrefix(told.Code, code) }) {
+		if ok && slices.ContainsFunc(m.codes, func(code string) bool {
+			return strings.HasPrefix(told.Code, code)
+		}) {
 			return fmt.Errorf("postgres: %s: %w: %s%w", s, m.is, m.advice, err)
 		}
 	}

@@ -87,7 +87,8 @@ func TestTracker_ObserversThatAreCutOffAreNotBelieved(t *testing.T) {
 
 // On a small side Serf's broadcasts are likely to be missed, so what they carry is repeated sooner.
 func TestTracker_RepeatsSoonerInASmallCluster(t *testing.T) {
-	small, large := reachability.New(reachability.DefaultSettings(), "self"), reachability.New(reachability.DefaultSettings(), "self")
+	small, large := reachability.New(reachability.DefaultSettings(), "self"),
+		reachability.New(reachability.DefaultSettings(), "self")
 	for i := range 30 {
 		large.Add(sbr.ID(fmt.Sprintf("n%d", i)))
 		if i < 15 {

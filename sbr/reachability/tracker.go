@@ -91,16 +91,19 @@ func (s Settings) more(others int) int {
 func (s Settings) Validate() error {
 	var errs []error
 	if s.Neighbours < 0 {
-		errs = append(errs, fmt.Errorf("probe.neighbours is %d: it must not be negative (0 switches probes off)", s.Neighbours))
+		errs = append(errs, fmt.Errorf("probe.neighbours is %d: it must not be negative (0 switches probes off)",
+			s.Neighbours))
 	}
 	if s.Neighbours > 0 && s.Timeout <= 0 {
 		errs = append(errs, fmt.Errorf("probe.timeout is %v: it must be more than 0s", s.Timeout))
 	}
 	if s.Neighbours > 0 && s.Interval <= s.Timeout {
-		errs = append(errs, fmt.Errorf("probe.interval is %v: it must be longer than probe.timeout (%v)", s.Interval, s.Timeout))
+		errs = append(errs, fmt.Errorf("probe.interval is %v: it must be longer than probe.timeout (%v)",
+			s.Interval, s.Timeout))
 	}
 	if s.Neighbours > 0 && s.Budget <= s.Neighbours {
-		errs = append(errs, fmt.Errorf("probe.budget is %d: it must be more than probe.neighbours (%d)", s.Budget, s.Neighbours))
+		errs = append(errs, fmt.Errorf("probe.budget is %d: it must be more than probe.neighbours (%d)", s.Budget,
+			s.Neighbours))
 	}
 	if s.Neighbours > 0 && s.Tries < 1 {
 		errs = append(errs, fmt.Errorf("probe.tries is %d: it must be at least 1", s.Tries))
@@ -185,7 +188,8 @@ const never = time.Duration(1<<63 - 1)
 func New(cfg Settings, self sbr.ID) *Tracker {
 	me := &peer{id: self, hash: hash(self)}
 	return &Tracker{
-		cfg: cfg, self: me, peers: make(map[sbr.ID]*peer), inOrder: []*peer{me}, span: cfg.Neighbours, expires: never,
+		cfg: cfg, self: me, peers: make(map[sbr.ID]*peer), inOrder: []*peer{me}, span: cfg.Neighbours,
+		expires: never,
 	}
 }
 

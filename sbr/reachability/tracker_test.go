@@ -28,7 +28,8 @@ type world struct {
 }
 
 func newWorld(n int) *world {
-	w := &world{cfg: reachability.DefaultSettings(), trackers: map[sbr.ID]*reachability.Tracker{}, views: map[sbr.ID]map[sbr.ID]bool{}, opinions: map[sbr.ID]reachability.Opinion{}}
+	w := &world{cfg: reachability.DefaultSettings(), trackers: map[sbr.ID]*reachability.Tracker{},
+		views: map[sbr.ID]map[sbr.ID]bool{}, opinions: map[sbr.ID]reachability.Opinion{}}
 	w.cfg.AllHeard = true
 	for i := range n {
 		w.ids = append(w.ids, sbr.ID(fmt.Sprintf("n%d#uid", i+1)))
@@ -254,7 +255,8 @@ func TestTracker_CutBetweenTwoIsMutual(t *testing.T) {
 // connected.
 func TestTracker_Bridge(t *testing.T) {
 	w := newWorld(5)
-	side := func(id sbr.ID) int { return (slices.Index(w.ids, id) + 1) / 2 } // n1 | n2 n3 | n4 n5: n1 is the bridge
+	// n1 | n2 n3 | n4 n5: n1 is the bridge
+	side := func(id sbr.ID) int { return (slices.Index(w.ids, id) + 1) / 2 }
 	w.linked = func(a, b sbr.ID) bool { return side(a) == side(b) || side(a) == 0 || side(b) == 0 }
 	for range 10 {
 		w.round()

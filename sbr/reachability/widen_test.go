@@ -28,7 +28,8 @@ func TestTracker_LooksForWhoeverReportsIt(t *testing.T) {
 		for _, id := range tr.Probes() {
 			tr.Probed(id, id != far)
 		}
-		noticed = noticed || slices.ContainsFunc(tr.Form(now, false).Changed, func(c sbr.Reachability) bool { return c.ID == far && c.Unreachable })
+		noticed = noticed || slices.ContainsFunc(tr.Form(now, false).Changed,
+			func(c sbr.Reachability) bool { return c.ID == far && c.Unreachable })
 	}
 	require.True(t, noticed)
 }

@@ -134,7 +134,8 @@ func (g Gossip) Detection(side, members int) Span {
 	again := min(g.failing(2*others-1)-g.failing(others), g.SuspicionMax(members)+g.slowest())
 	alone := time.Duration(2*(side-1))*g.ProbeInterval + g.failing(others) + again
 	pass := time.Duration(side-1)*g.ProbeInterval + g.failing(others)
-	shared := time.Duration(float64(pass) * math.Log(float64(others)/missed) / float64(side)).Round(time.Millisecond)
+	shared := time.Duration(float64(pass) * math.Log(float64(others)/missed) / float64(side)).Round(
+		time.Millisecond)
 	return Span{
 		Fastest: g.ProbeInterval + g.SuspicionMin(members),
 		Worst:   g.ProbeInterval + min(alone, shared) + g.SuspicionMax(members),

@@ -154,10 +154,13 @@ func (e *explainer) serf() Step {
 
 func (e *explainer) probes() Step {
 	p, s := e.in.Probes, e.r.Probes
-	rounds := func(n int) Part { return Part{Name: fmt.Sprintf("%d rounds", n), d: time.Duration(n) * p.Interval} }
+	rounds := func(n int) Part {
+		return Part{Name: fmt.Sprintf("%d rounds", n), d: time.Duration(n) * p.Interval}
+	}
 	timeout := Part{Name: "time-out", d: p.Timeout}
 	slow := func(others int) []Part {
-		return []Part{rounds(p.Rounds(others) + 1), timeout, {Name: "spreading the news", d: e.in.Gossip.Spread(e.in.Members)}}
+		return []Part{rounds(p.Rounds(others) + 1), timeout,
+			{Name: "spreading the news", d: e.in.Gossip.Spread(e.in.Members)}}
 	}
 	return Step{
 		Name: "own probes notice", Cells: []string{s.Majority.String(), s.Lone.String()},
@@ -252,7 +255,8 @@ func (e *explainer) resolved() Step {
 	s := Step{Name: "resolved", Text: "One side is up, the other down.", Keys: e.lastKeys()}
 	if e.in.Lease {
 		s.Sums = []Sum{
-			sum("the store answers", e.told(e.asking())...), sum("the store is unreachable", e.told(e.givingUp()...)...),
+			sum("the store answers", e.told(e.asking())...),
+			sum("the store is unreachable", e.told(e.givingUp()...)...),
 		}
 		s.Keys = append(s.Keys, keyLeaseTimeout)
 	} else {
@@ -284,7 +288,8 @@ func (e *explainer) bothUp() Step {
 		}
 	}
 	const watches = "the loser watches the verdict"
-	asking, cutOff := apart("the loser has to ask", e.asking()), apart("the loser cannot reach the store", e.givingUp()...)
+	asking, cutOff := apart("the loser has to ask", e.asking()),
+		apart("the loser cannot reach the store", e.givingUp()...)
 	watching := sum(watches, Part{Name: "a few round trips to the store", d: watchRoundTrips * roundTrip})
 	if asking.is < watching.is {
 		watching = apart(watches, e.asking())
@@ -309,7 +314,8 @@ func (e *explainer) gap() Step {
 	}
 	if !e.in.Probes.On() {
 		s.Text += "."
-		s.Sums, s.Keys = []Sum{sum("worst", Part{Name: "suspicions that began so far apart", d: is})}, []string{keyProfile}
+		s.Sums, s.Keys = []Sum{sum("worst", Part{Name: "suspicions that began so far apart", d: is})},
+			[]string{keyProfile}
 		return s
 	}
 	side := e.r.Detection.Majority
@@ -317,7 +323,8 @@ func (e *explainer) gap() Step {
 		side = e.r.Detection.Lone
 	}
 	s.Text += ": own probes and Serf take turns in being first."
-	s.Sums = []Sum{sum("worst", Part{Name: "the last is noticed", d: side.Worst}, Part{Name: "the first is noticed", d: -side.Fastest})}
+	s.Sums = []Sum{sum("worst", Part{Name: "the last is noticed", d: side.Worst},
+		Part{Name: "the first is noticed", d: -side.Fastest})}
 	s.Keys = []string{keyProbe + "interval", keyProbe + "neighbours", keyProfile}
 	return s
 }
@@ -337,7 +344,8 @@ func (e *explainer) stableAfter() Step {
 		s.Sums = []Sum{sum("by the table", Part{Name: fmt.Sprintf("for %d members", e.in.Members), d: table},
 			Part{Name: "rounding up", d: is - table})}
 	} else {
-		s.Sums = []Sum{sum("by the gap", Part{Name: "between two failure detections", d: gap}, Part{Name: "margin", d: margin},
+		s.Sums = []Sum{sum("by the gap", Part{Name: "between two failure detections", d: gap},
+			Part{Name: "margin", d: margin},
 			Part{Name: "rounding up", d: is - gap - margin})}
 	}
 	return s
@@ -347,8 +355,10 @@ func (e *explainer) minorityDelay() Step {
 	is, after, before := e.r.MinorityDelay, e.r.Detection.Majority.Worst, e.r.Detection.Lone.Fastest
 	return Step{
 		Name: "the larger side always asks first", Cells: []string{"with a minority delay of " + short(is)},
-		Text: fmt.Sprintf("It is %v now. A shorter one is safe: then the smaller side may win.", e.in.MinorityDelay),
-		Sums: []Sum{sum("worst", Part{Name: "the larger half notices", d: after}, Part{Name: "the lone node notices", d: -before},
+		Text: fmt.Sprintf("It is %v now. A shorter one is safe: then the smaller side may win.",
+			e.in.MinorityDelay),
+		Sums: []Sum{sum("worst", Part{Name: "the larger half notices", d: after},
+			Part{Name: "the lone node notices", d: -before},
 			Part{Name: "rounding up", d: is - after + before})},
 		Keys: []string{keyDelay},
 	}

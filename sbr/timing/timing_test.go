@@ -70,7 +70,8 @@ func TestGossip_DetectionBoundsWhatWasMeasured(t *testing.T) {
 	for _, m := range measured {
 		t.Run(m.name, func(t *testing.T) {
 			d := m.gossip.Detection(m.side, m.members)
-			t.Logf("measured %v to %v, computed %v to %v, gap %v", m.first, m.all, d.Fastest, d.Worst, m.gossip.Gap(m.side, m.members))
+			t.Logf("measured %v to %v, computed %v to %v, gap %v", m.first, m.all, d.Fastest, d.Worst,
+				m.gossip.Gap(m.side, m.members))
 			require.LessOrEqual(t, d.Fastest, seconds(m.first))
 			require.GreaterOrEqual(t, d.Worst, seconds(m.all))
 			require.GreaterOrEqual(t, m.gossip.First(m.side, m.members).Worst, seconds(m.first))
@@ -117,7 +118,8 @@ func TestProbing(t *testing.T) {
 func standard(members int) timing.Input {
 	return timing.Input{
 		Members: members, Gossip: timing.LAN(),
-		Probes:      reachability.Settings{Interval: time.Second, Timeout: 500 * time.Millisecond, Tries: 3, Neighbours: 5},
+		Probes: reachability.Settings{Interval: time.Second, Timeout: 500 * time.Millisecond, Tries: 3,
+			Neighbours: 5},
 		StableAfter: 20 * time.Second, Unstable: 15 * time.Second, Lease: true, MinorityDelay: 2 * time.Second,
 		LeaseTimeout: 5 * time.Second, LeaseDeadline: 15 * time.Second, LeaseRetry: time.Second,
 		HeartbeatTimeout: 120 * time.Second, HeartbeatInterval: 12 * time.Second, Watch: true,
@@ -131,7 +133,8 @@ func TestCompute_Defaults(t *testing.T) {
 	require.Equal(t, timing.Span{Fastest: seconds(24.5), Worst: seconds(27.1)}, r.Decision.Lone)
 	require.Equal(t, seconds(35.1), r.Resolution)
 	require.Equal(t, seconds(27.1+3+15+2*6), r.ResolutionStoreDown)
-	require.Equal(t, timing.DoubleActive{Watching: seconds(0.1), Asking: seconds(12.6), CutOff: seconds(34.6)}, r.DoubleActive)
+	require.Equal(t, timing.DoubleActive{Watching: seconds(0.1), Asking: seconds(12.6), CutOff: seconds(34.6)},
+		r.DoubleActive)
 	require.Equal(t, 7*time.Second, r.StableAfter)
 	require.Equal(t, 3*time.Second, r.MinorityDelay)
 	require.Empty(t, r.Warnings)
@@ -156,7 +159,8 @@ func TestCompute_WithoutLease(t *testing.T) {
 	in.Lease = false
 	r := timing.Compute(in)
 	require.Equal(t, seconds(28.1), r.Resolution)
-	require.Equal(t, timing.DoubleActive{Watching: seconds(5.6), Asking: seconds(5.6), CutOff: seconds(5.6)}, r.DoubleActive)
+	require.Equal(t, timing.DoubleActive{Watching: seconds(5.6), Asking: seconds(5.6), CutOff: seconds(5.6)},
+		r.DoubleActive)
 }
 
 func TestCompute_Warnings(t *testing.T) {
@@ -199,7 +203,8 @@ func TestCompute_Warnings(t *testing.T) {
 
 // The rows are the reference's; between them it is in proportion.
 func TestSizing_FollowsTheReference(t *testing.T) {
-	for members, want := range map[int]float64{1: 7, 5: 7, 6: 7.6, 10: 10, 15: 11.5, 20: 13, 50: 17, 100: 20, 550: 25, 1000: 30, 9999: 30} {
+	for members, want := range map[int]float64{1: 7, 5: 7, 6: 7.6, 10: 10, 15: 11.5, 20: 13, 50: 17, 100: 20,
+		550: 25, 1000: 30, 9999: 30} {
 		require.Equal(t, seconds(want), timing.Sizing(members), "%d members", members)
 	}
 }
@@ -252,7 +257,8 @@ func TestCompute_Laws(t *testing.T) {
 			}
 		}
 		da := r.DoubleActive
-		if da.Watching < 0 || da.Watching > da.Asking || da.Asking > da.CutOff || r.Resolution > r.ResolutionStoreDown {
+		if da.Watching < 0 || da.Watching > da.Asking || da.Asking > da.CutOff ||
+			r.Resolution > r.ResolutionStoreDown {
 			t.Fatalf("double-active %v, resolution %v, %v", da, r.Resolution, r.ResolutionStoreDown)
 		}
 		if r.StableAfter < r.LargestGap {
@@ -267,8 +273,10 @@ func TestCompute_IsTotal(t *testing.T) {
 		for _, d := range []time.Duration{math.MinInt64, -1, 0, math.MaxInt64} {
 			require.NotPanics(t, func() {
 				timing.Compute(timing.Input{
-					Members: n, StableAfter: d, Unstable: d, LeaseTimeout: d, LeaseDeadline: d, MinorityDelay: d, LeaseRetry: d,
-					Gossip: timing.Gossip{ProbeInterval: d, GossipInterval: d, SuspicionMult: n, AwarenessMaxMultiplier: n, IndirectChecks: n},
+					Members: n, StableAfter: d, Unstable: d, LeaseTimeout: d, LeaseDeadline: d, MinorityDelay: d,
+					LeaseRetry: d,
+					Gossip: timing.Gossip{ProbeInterval: d, GossipInterval: d, SuspicionMult: n,
+						AwarenessMaxMultiplier: n, IndirectChecks: n},
 					Probes: reachability.Settings{Interval: d, Timeout: d, Tries: n, Neighbours: n},
 				})
 			})

@@ -143,7 +143,8 @@ func DefaultConfig() Config { return Config{LoadFactor: 1.25, MaxMoves: 1, MaxRe
 func (c Config) Validate() error {
 	var errs []error
 	if !(c.LoadFactor >= 1 && c.LoadFactor <= 1000) { // NaN fails both
-		errs = append(errs, fmt.Errorf("load-factor is %v; it must be from 1 (perfect balance) to 1000", c.LoadFactor))
+		errs = append(errs, fmt.Errorf("load-factor is %v; it must be from 1 (perfect balance) to 1000",
+			c.LoadFactor))
 	}
 	if c.MaxMoves < 0 {
 		errs = append(errs, fmt.Errorf("max-moves is %d; it must be 0 (no rebalancing) or more", c.MaxMoves))

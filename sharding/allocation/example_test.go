@@ -16,7 +16,8 @@ func Example() {
 		for moves := allocator.Next(members, current); len(moves) > 0; moves = allocator.Next(members, current) {
 			for _, m := range moves {
 				fmt.Printf("%s: %q to %s, %s\n", m.Shard, m.From, m.To, m.Reason)
-				current[m.Shard] = allocation.Placement{Owner: m.To} // a coordinator sets To first, and Owner when it has arrived
+				// a coordinator sets To first, and Owner when it has arrived
+				current[m.Shard] = allocation.Placement{Owner: m.To}
 			}
 		}
 	}

@@ -65,7 +65,8 @@ func carryOut(current places, moves []allocation.Move) places {
 }
 
 // settle carries out plans until none is left, and returns all moves.
-func settle(t require.TestingT, a *allocation.Allocator, members []allocation.Member, current places) (places, []allocation.Move) {
+func settle(t require.TestingT, a *allocation.Allocator, members []allocation.Member, current places) (
+	places, []allocation.Move) {
 	var all []allocation.Move
 	for range 20 {
 		moves := a.Plan(members, current).Moves

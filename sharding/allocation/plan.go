@@ -40,12 +40,13 @@ const nowhere = -1
 // left to chance.
 type work struct {
 	*Allocator
-	members    []Member
-	names      []uint64 // the hashes of the members' names
-	able       []int    // the members that can be given shards
-	loads      []int    // shards per member, those on their way to it included
-	at         []int    // the member of each shard, or nowhere
-	target     []int    // the member that Config.Target wants for each shard, or nowhere; nil: there is no Target
+	members []Member
+	names   []uint64 // the hashes of the members' names
+	able    []int    // the members that can be given shards
+	loads   []int    // shards per member, those on their way to it included
+	at      []int    // the member of each shard, or nowhere
+	// the member that Config.Target wants for each shard, or nowhere; nil: there is no Target
+	target     []int
 	from       []sbr.ID
 	fixed      []bool // the shard is on its way
 	capacity   int
@@ -58,10 +59,13 @@ type work struct {
 
 func (a *Allocator) survey(members []Member, current map[string]Placement) *work {
 	w := &work{
-		Allocator: a, members: slices.Clone(members), names: make([]uint64, len(members)), loads: make([]int, len(members)),
-		at: make([]int, len(a.shards)), from: make([]sbr.ID, len(a.shards)), fixed: make([]bool, len(a.shards)),
+		Allocator: a, members: slices.Clone(members), names: make([]uint64, len(members)),
+		loads: make([]int, len(members)),
+		at:    make([]int, len(a.shards)), from: make([]sbr.ID, len(a.shards)), fixed: make([]bool, len(a.shards)),
 	}
-	slices.SortFunc(w.members, func(a, b Member) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
+	slices.SortFunc(w.members, func(a, b Member) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID))
+	})
 	index := make(map[sbr.ID]int, len(members))
 	for j, m := range w.members {
 		index[m.ID], w.names[j] = j, xxhash.Sum64String(m.Name)

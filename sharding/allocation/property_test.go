@@ -26,7 +26,8 @@ type world struct {
 func newWorld(seed uint64, shards, members int) *world {
 	r := rand.New(rand.NewPCG(seed, 0))
 	w := &world{Rand: r, shards: shardNames(shards), current: places{}}
-	w.cfg = allocation.Config{LoadFactor: []float64{1, 1.1, 1.25, 2}[r.IntN(4)], MaxMoves: r.IntN(5), MaxRecoveries: 1 + r.IntN(9)}
+	w.cfg = allocation.Config{LoadFactor: []float64{1, 1.1, 1.25, 2}[r.IntN(4)], MaxMoves: r.IntN(5),
+		MaxRecoveries: 1 + r.IntN(9)}
 	ids, quiet := []sbr.ID{"", "gone#1"}, r.IntN(2) == 0
 	for i := range members {
 		name := fmt.Sprintf("n%d", i-r.IntN(1+i/2))
@@ -58,7 +59,8 @@ func eachWorld(t *testing.T, check func(t require.TestingT, w *world)) {
 }
 
 func smallWorld(t *rapid.T) *world {
-	return newWorld(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 12).Draw(t, "shards"), rapid.IntRange(0, 5).Draw(t, "members"))
+	return newWorld(rapid.Uint64().Draw(t, "seed"), rapid.IntRange(1, 12).Draw(t, "shards"),
+		rapid.IntRange(0, 5).Draw(t, "members"))
 }
 
 // checkTwin compares a plan with that of the twin, which says by each rule's condition that nobody gets more
@@ -92,7 +94,8 @@ func TestPlan_GoesOnAsPlannedWhenItsFirstMovesHaveBegun(t *testing.T) {
 			w.current[m.Shard] = allocation.Placement{Owner: m.From, To: m.To}
 		}
 		rest := a.Plan(w.members, w.current)
-		require.Equal(t, append([]allocation.Move{}, plan.Moves[begun:]...), append([]allocation.Move{}, rest.Moves...))
+		require.Equal(t, append([]allocation.Move{}, plan.Moves[begun:]...),
+			append([]allocation.Move{}, rest.Moves...))
 	})
 }
 
@@ -156,7 +159,8 @@ func TestNext_KeepsTheLimits(t *testing.T) {
 				recoveries++
 			}
 		}
-		moved, recovered := with(next, allocation.Preferred, allocation.OwnerFull), with(next, allocation.Unowned, allocation.OwnerLeaves)
+		moved, recovered := with(next, allocation.Preferred, allocation.OwnerFull),
+			with(next, allocation.Unowned, allocation.OwnerLeaves)
 		require.LessOrEqual(t, moved, max(0, w.cfg.MaxMoves-moves))
 		require.LessOrEqual(t, recovered, max(0, w.cfg.MaxRecoveries-recoveries))
 		if len(next) < len(plan) { // as many as the limit of the one that waits allows

@@ -15,7 +15,8 @@ type bid struct {
 type queue []bid
 
 func (b bid) compare(other bid) int {
-	return cmp.Or(cmp.Compare(b.score, other.score), cmp.Compare(other.shard, b.shard), cmp.Compare(other.member, b.member))
+	return cmp.Or(cmp.Compare(b.score, other.score), cmp.Compare(other.shard, b.shard),
+		cmp.Compare(other.member, b.member))
 }
 
 func (q *queue) push(b bid) {

@@ -29,9 +29,11 @@ func TestRule_ACapacityIsWholeAndNotRoundedUpTwice(t *testing.T) {
 }
 
 func TestNew_NamesEveryProblem(t *testing.T) {
-	_, err := allocation.New("orders", []string{"b", "", "b"}, allocation.Config{LoadFactor: math.NaN(), MaxMoves: -1})
+	_, err := allocation.New("orders", []string{"b", "", "b"},
+		allocation.Config{LoadFactor: math.NaN(), MaxMoves: -1})
 	for _, want := range []string{
-		`shards of type "orders": `, "load-factor is NaN", "max-moves is -1", "max-recoveries is 0", "a shard has no name", `"b" is named twice`,
+		`shards of type "orders": `, "load-factor is NaN", "max-moves is -1", "max-recoveries is 0",
+		"a shard has no name", `"b" is named twice`,
 	} {
 		require.ErrorContains(t, err, want)
 	}
@@ -42,7 +44,8 @@ func TestNew_NamesEveryProblem(t *testing.T) {
 func TestConfig_Bounds(t *testing.T) {
 	require.NoError(t, allocation.DefaultConfig().Validate())
 	require.Error(t, allocation.Config{}.Validate())
-	for factor, ok := range map[float64]bool{1: true, 0.99: false, 1000: true, 1001: false, math.Inf(1): false, -1: false} {
+	for factor, ok := range map[float64]bool{1: true, 0.99: false, 1000: true, 1001: false, math.Inf(1): false,
+		-1: false} {
 		require.Equal(t, ok, config(factor).Validate() == nil, "%v", factor)
 	}
 }
@@ -61,7 +64,8 @@ func TestNew_DoesNotTouchNorKeepTheNames(t *testing.T) {
 func TestHash_IsTheSameInEveryRelease(t *testing.T) {
 	shards := []string{"0", "1", "2", "3", "carts", "orders/eu", "Größe", "shard-999"}
 	a := allocator(t, config(1000), shards)
-	members := []allocation.Member{{ID: "a", Name: "n1"}, {ID: "b", Name: "n2"}, {ID: "c", Name: "node-3.example"}, {ID: "d", Name: "Ü"}}
+	members := []allocation.Member{{ID: "a", Name: "n1"}, {ID: "b", Name: "n2"},
+		{ID: "c", Name: "node-3.example"}, {ID: "d", Name: "Ü"}}
 	require.Equal(t, map[string]sbr.ID{
 		"0": "d", "1": "b", "2": "d", "3": "a", "carts": "a", "orders/eu": "b", "Größe": "a", "shard-999": "b",
 	}, owners(mustSettle(t, a, members)))
@@ -70,7 +74,8 @@ func TestHash_IsTheSameInEveryRelease(t *testing.T) {
 // Each member in turn restarts under its name. With rebalancing it gets its shards back, and nobody ends up
 // without.
 func TestStability_RollingRestart(t *testing.T) {
-	for _, tt := range []struct{ maxMoves, least, most, back, total int }{{1, 35, 63, 900, 2100}, {0, 0, 125, 0, 2100}} {
+	for _, tt := range []struct{ maxMoves, least, most, back, total int }{{1, 35, 63, 900, 2100},
+		{0, 0, 125, 0, 2100}} {
 		cfg := allocation.DefaultConfig()
 		cfg.MaxMoves = tt.maxMoves
 		a, members := allocator(t, cfg, shardNames(1000)), nodes(20)
@@ -95,7 +100,8 @@ func TestStability_RollingRestart(t *testing.T) {
 			}
 		}
 		least, most := spread(current, members)
-		t.Logf("max-moves %d: %d moves, %d of 1000 shards are back where they were, from %d to %d on a member", tt.maxMoves, total, back, least, most)
+		t.Logf("max-moves %d: %d moves, %d of 1000 shards are back where they were, from %d to %d on a member",
+			tt.maxMoves, total, back, least, most)
 		require.LessOrEqual(t, total, tt.total)
 		require.GreaterOrEqual(t, back, tt.back)
 		require.GreaterOrEqual(t, least, tt.least)
@@ -121,7 +127,8 @@ func byRole(roles map[string]string) allocation.Target {
 
 func zones() []allocation.Member {
 	members := nodes(3)
-	members[0].Roles, members[1].Roles, members[2].Roles = []string{"west"}, []string{"east"}, []string{"west", "large"}
+	members[0].Roles, members[1].Roles, members[2].Roles = []string{"west"}, []string{"east"},
+		[]string{"west", "large"}
 	return members
 }
 
@@ -138,7 +145,8 @@ func TestTarget_IsFollowed(t *testing.T) {
 	require.Equal(t, sbr.ID("n2#1"), current["a"].Owner)
 	require.Equal(t, sbr.ID("n2#1"), current["b"].Owner)
 	require.Equal(t, sbr.ID("n1#1"), current["c"].Owner)
-	require.Contains(t, []sbr.ID{"n1#1", "n3#1"}, current["d"].Owner, "there is no north, and the others have room")
+	require.Contains(t, []sbr.ID{"n1#1", "n3#1"}, current["d"].Owner,
+		"there is no north, and the others have room")
 
 	reversed := zones()
 	slices.Reverse(reversed)

@@ -108,7 +108,8 @@ func (w *twin) best(may func(shard string, to sbr.ID) bool) (shard string, to sb
 	}
 	p := slices.MinFunc(pairs, func(a, b pair) int {
 		return cmp.Or(cmp.Compare(twinScore(b.shard, b.member.Name), twinScore(a.shard, a.member.Name)),
-			cmp.Compare(a.shard, b.shard), cmp.Compare(a.member.Name, b.member.Name), cmp.Compare(a.member.ID, b.member.ID))
+			cmp.Compare(a.shard, b.shard), cmp.Compare(a.member.Name, b.member.Name),
+			cmp.Compare(a.member.ID, b.member.ID))
 	})
 	return p.shard, p.member.ID, true
 }

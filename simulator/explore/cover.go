@@ -95,7 +95,9 @@ func (k Known) New(counts map[string]uint64) (names []string) {
 }
 
 func (k Known) find(name string) (KnownTransition, bool) {
-	i, ok := slices.BinarySearchFunc(k, name, func(t KnownTransition, name string) int { return strings.Compare(t.Name, name) })
+	i, ok := slices.BinarySearchFunc(k, name, func(t KnownTransition, name string) int {
+		return strings.Compare(t.Name, name)
+	})
 	if !ok {
 		return KnownTransition{}, false
 	}

@@ -250,7 +250,8 @@ func smallest(name string, seed uint64) *scenario.Scenario {
 		c.RunFor += rest
 		return &c
 	}
-	return longer(shrink.Shrink(simulator.Random(seed), func(s *scenario.Scenario) bool { return takes(longer(s), seed, name) }, shrink.Options{Tries: 600}))
+	return longer(shrink.Shrink(simulator.Random(seed),
+		func(s *scenario.Scenario) bool { return takes(longer(s), seed, name) }, shrink.Options{Tries: 600}))
 }
 
 // slug is the name of the file that provokes a transition.

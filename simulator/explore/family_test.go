@@ -23,10 +23,12 @@ func TestFamily_CoveredWalksAreAlike(t *testing.T) {
 		{Members: 4, Faults: Faults{Lost: 1}},
 	}
 	if *deep {
-		plans = append(plans, Exhaustive{Members: 4, Faults: Faults{Lost: 1, Crashes: 1}}, Exhaustive{Members: 4, Faults: Faults{Lost: 1, Crashes: 1}, Watch: true})
+		plans = append(plans, Exhaustive{Members: 4, Faults: Faults{Lost: 1, Crashes: 1}},
+			Exhaustive{Members: 4, Faults: Faults{Lost: 1, Crashes: 1}, Watch: true})
 	}
 	for _, e := range plans {
-		e.Resolver, e.Strategy = sbr.DefaultConfig(), strategies.LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second}
+		e.Resolver, e.Strategy = sbr.DefaultConfig(),
+			strategies.LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second}
 		families, err := e.Plan()
 		require.NoError(t, err)
 		covered, told := 0, 0
@@ -43,7 +45,8 @@ func TestFamily_CoveredWalksAreAlike(t *testing.T) {
 				for i := range f.Walks {
 					if notes[i].covers(&f.Walks[i], &f.Walks[k]) {
 						covered++
-						require.Equal(t, results[i].States, results[k].States, "%s: %v and %v", f.Form, f.Walks[i].Sides, f.Walks[k].Sides)
+						require.Equal(t, results[i].States, results[k].States, "%s: %v and %v", f.Form, f.Walks[i].Sides,
+							f.Walks[k].Sides)
 						require.Equal(t, results[i].Edges, results[k].Edges)
 						require.Equal(t, results[i].Rests, results[k].Rests)
 					} else {
@@ -61,7 +64,8 @@ func TestFamily_CoveredWalksAreAlike(t *testing.T) {
 // so nothing is covered then: keep-majority is broken in the cut n1 n3 | n2, in which n2 leads the members
 // that it takes for its side, and not in n1 n2 | n3.
 func TestFamily_NothingIsCoveredWhereMembersNoticeOneByOne(t *testing.T) {
-	e := Exhaustive{Members: 3, Faults: Faults{Lost: 1}, LateCut: true, Resolver: sbr.DefaultConfig(), Strategy: strategies.KeepMajority{}}
+	e := Exhaustive{Members: 3, Faults: Faults{Lost: 1}, LateCut: true, Resolver: sbr.DefaultConfig(),
+		Strategy: strategies.KeepMajority{}}
 	families, err := e.Plan()
 	require.NoError(t, err)
 	broken := make(map[string]bool)

@@ -43,7 +43,8 @@ func publishedRows() []published {
 		{Exhaustive: Exhaustive{Members: 4, Faults: Faults{Lost: 1}, LateCut: true}, long: true},
 	}
 	for k := range rows {
-		rows[k].Resolver, rows[k].Strategy = sbr.DefaultConfig(), strategies.LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second}
+		rows[k].Resolver, rows[k].Strategy = sbr.DefaultConfig(),
+			strategies.LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second}
 	}
 	suspend := published{Exhaustive: rows[5].Exhaustive}
 	suspend.Resolver.WhenLeaseUnknown = sbr.UnknownSuspend
@@ -121,7 +122,8 @@ func TestPublished_ExploredStates(t *testing.T) {
 			t.Run(strings.Trim(p.key(), "| "), func(t *testing.T) {
 				if (p.long || testing.Short() && p.Members > 3) && !*deep {
 					lines[k] = lineWith(string(page), p.key())
-					require.NotEmpty(t, lines[k], "the page has no row for it: go test ./simulator/explore -run TestPublished -deep -update")
+					require.NotEmpty(t, lines[k],
+						"the page has no row for it: go test ./simulator/explore -run TestPublished -deep -update")
 					return
 				}
 				t.Parallel()

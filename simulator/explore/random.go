@@ -202,7 +202,8 @@ func shapeOf(text string) string {
 // Shrink makes the scenario of the failure as small as so many tries allow, and notes its size. It returns
 // the file of the original: that of the failure if it has one, else that of its seed. A scenario that passes
 // or fails differently alone stays as it is. Once ctx is done, Shrink keeps what it has found.
-func (f *Failure) Shrink(ctx context.Context, generate func(seed uint64) *scenario.Scenario, tries int) (original string, err error) {
+func (f *Failure) Shrink(ctx context.Context, generate func(seed uint64) *scenario.Scenario, tries int) (
+	original string, err error) {
 	s, err := f.original(generate)
 	if err != nil {
 		return "", fmt.Errorf("the scenario of seed %d: %w", f.Seed, err)

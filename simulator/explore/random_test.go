@@ -71,7 +71,8 @@ func TestRandom_OneFailureOfEachKind(t *testing.T) {
 		promise string
 		seed    uint64
 		text    string
-	}{{"S1", 3, "S1 broken at 120.000s: n1#1 and n4#1 are both up"}, {"expect", 5, "survivors: expected [], found"}, {"panic", 7, "the run panicked: seed 7"}} {
+	}{{"S1", 3, "S1 broken at 120.000s: n1#1 and n4#1 are both up"},
+		{"expect", 5, "survivors: expected [], found"}, {"panic", 7, "the run panicked: seed 7"}} {
 		require.Equal(t, want.promise, all[i].Promise)
 		require.Equal(t, want.seed, all[i].Seed)
 		require.EqualValues(t, 3, all[i].Runs)
@@ -104,7 +105,8 @@ func TestRandom_EndsWithItsContext(t *testing.T) {
 
 // The scenario of a failure becomes small, and still fails in the same way when it is played alone.
 func TestRandom_Shrink(t *testing.T) {
-	f := Random(t.Context(), RandomOptions{From: 3, To: 3, Generate: func(uint64) *scenario.Scenario { return twoSides(t, 7) }}).Failures()[0]
+	f := Random(t.Context(), RandomOptions{From: 3, To: 3,
+		Generate: func(uint64) *scenario.Scenario { return twoSides(t, 7) }}).Failures()[0]
 	original, err := f.Shrink(t.Context(), func(uint64) *scenario.Scenario { return twoSides(t, 7) }, 500)
 	require.NoError(t, err)
 	require.Equal(t, string(scenario.Format(twoSides(t, 7))), original)

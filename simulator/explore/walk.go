@@ -211,7 +211,8 @@ func (w *walker) AppendKey(b []byte, s *walkState) []byte {
 		b = binary.LittleEndian.AppendUint32(b, l)
 	}
 	r := &s.record
-	b = append(b, byte(r.holder), byte(r.token), byte(r.token>>8), byte(r.verdict.token), byte(r.verdict.token>>8))
+	b = append(b, byte(r.holder), byte(r.token), byte(r.token>>8), byte(r.verdict.token),
+		byte(r.verdict.token>>8))
 	b = append(b, r.verdict.survivors, r.verdict.down, r.left)
 	b = append(b, s.crashed, s.paused)
 	for _, n := range [...]int{s.Lost, s.Crashes, s.Pauses, s.Leaves, s.Removals, s.Forgets, s.Restarts} {

@@ -24,7 +24,8 @@ func (w *walker) wrongLocal(i int, l *walkLocal) *wrong {
 	v := l.r.Verdict()
 	seen, _ := seenBy(l.r, i)
 	if v.Standing(walkID(i), seen) == sbr.Out && l.r.State() != sbr.StateDown {
-		return &wrong{"S2", fmt.Sprintf("%s goes on although it knows that verdict %d leaves it out", walkName(i), v.Token)}
+		return &wrong{"S2", fmt.Sprintf("%s goes on although it knows that verdict %d leaves it out",
+			walkName(i), v.Token)}
 	}
 	if !w.lease {
 		return nil
@@ -32,7 +33,8 @@ func (w *walker) wrongLocal(i int, l *walkLocal) *wrong {
 	for j := range w.n {
 		of, _ := seenBy(l.r, j)
 		if l.out>>j&1 != 0 && w.side[i] != w.side[j] && v.Standing(walkID(j), of) != sbr.Out {
-			return &wrong{"S4", fmt.Sprintf("%s keeps %s out although no verdict that it knows does", walkName(i), walkName(j))}
+			return &wrong{"S4", fmt.Sprintf("%s keeps %s out although no verdict that it knows does", walkName(i),
+				walkName(j))}
 		}
 	}
 	return nil
@@ -63,9 +65,11 @@ func (w *walker) checkMember(s *walkState, i int) {
 	switch v := l.verdict; {
 	case s.knows(v): // the store may have forgotten it since
 	case v.token > s.record.verdict.token:
-		w.broken(s, &wrong{"S4", fmt.Sprintf("%s believes in verdict %d, which was never written", walkName(i), v.token)})
+		w.broken(s, &wrong{"S4", fmt.Sprintf("%s believes in verdict %d, which was never written",
+			walkName(i), v.token)})
 	case v.token == s.record.verdict.token && !v.partial && v != s.record.verdict:
-		w.broken(s, &wrong{"S4", fmt.Sprintf("%s believes in another verdict %d than stands in the lease", walkName(i), v.token)})
+		w.broken(s, &wrong{"S4", fmt.Sprintf("%s believes in another verdict %d than stands in the lease",
+			walkName(i), v.token)})
 	}
 	for j := range w.n {
 		if l.out>>j&1 == 0 || w.side[i] == w.side[j] || !s.up(j) {
@@ -74,7 +78,8 @@ func (w *walker) checkMember(s *walkState, i int) {
 		// Once the store has forgotten, a second verdict may stand in the place of the first until its
 		// members have heard of it: checkRest looks at what they do then.
 		if w.members[j].locals[s.local[j]].out>>i&1 != 0 && w.Forgets == s.Forgets {
-			w.broken(s, &wrong{"S1", fmt.Sprintf("%s and %s are up, and each has decided that the other is out", walkName(i), walkName(j))})
+			w.broken(s, &wrong{"S1", fmt.Sprintf("%s and %s are up, and each has decided that the other is out",
+				walkName(i), walkName(j))})
 		}
 	}
 }
@@ -83,10 +88,12 @@ func (w *walker) checkMember(s *walkState, i int) {
 func (w *walker) checkWrite(s *walkState, i int, v walkVerdict) {
 	last := s.record.verdict.verdict()
 	if !last.MayWrite(walkID(i), uint64(s.seen[i])) {
-		w.broken(s, &wrong{"chain", fmt.Sprintf("%s writes verdict %d although the last one leaves it out", walkName(i), v.token)})
+		w.broken(s, &wrong{"chain", fmt.Sprintf("%s writes verdict %d although the last one leaves it out",
+			walkName(i), v.token)})
 	}
 	if last.Token > 0 && v.survivors == s.record.verdict.survivors {
-		w.broken(s, &wrong{"chain", fmt.Sprintf("%s writes verdict %d, which removes nobody", walkName(i), v.token)})
+		w.broken(s, &wrong{"chain", fmt.Sprintf("%s writes verdict %d, which removes nobody",
+			walkName(i), v.token)})
 	}
 	for _, id := range walkIDs(v.survivors) {
 		if !last.Eligible(id, uint64(s.seen[walkIndex(id)])) {

@@ -26,11 +26,13 @@ func toWalkVerdict(v *sbr.Verdict) walkVerdict {
 	if v == nil || v.Token == 0 && len(v.Survivors) == 0 && len(v.Down) == 0 {
 		return walkVerdict{}
 	}
-	return walkVerdict{token: uint16(v.Token), partial: v.Partial, survivors: walkBits(v.Survivors), down: walkBits(v.Down)}
+	return walkVerdict{token: uint16(v.Token), partial: v.Partial, survivors: walkBits(v.Survivors),
+		down: walkBits(v.Down)}
 }
 
 func (v walkVerdict) verdict() sbr.Verdict {
-	return sbr.Verdict{Token: uint64(v.token), Partial: v.partial, Survivors: walkIDs(v.survivors), Down: walkIDs(v.down)}
+	return sbr.Verdict{Token: uint64(v.token), Partial: v.partial, Survivors: walkIDs(v.survivors),
+		Down: walkIDs(v.down)}
 }
 
 // walkRecord is what the store holds.
@@ -139,9 +141,11 @@ func (e walkEvent) event(attempt uint64) sbr.Event {
 func toWalkEvent(e sbr.Event) walkEvent {
 	switch e := e.(type) {
 	case sbr.Told:
-		return walkEvent{what: walkTold, who: int8(walkIndex(e.From)), record: walkRecord{verdict: toWalkVerdict(&e.Verdict)}}
+		return walkEvent{what: walkTold, who: int8(walkIndex(e.From)),
+			record: walkRecord{verdict: toWalkVerdict(&e.Verdict)}}
 	case sbr.Ordered:
-		return walkEvent{what: walkOrdered, who: int8(walkIndex(e.From)), flag: uint8(e.Order.Kind), mask: walkBits(e.Order.Down), suspects: walkBits(e.Order.Suspects)}
+		return walkEvent{what: walkOrdered, who: int8(walkIndex(e.From)), flag: uint8(e.Order.Kind),
+			mask: walkBits(e.Order.Down), suspects: walkBits(e.Order.Suspects)}
 	case sbr.Cleared:
 		w := walkEvent{what: walkCleared, who: int8(walkIndex(e.From)), base: uint16(e.Token)}
 		if e.Unsure {
@@ -183,7 +187,8 @@ func walkIndex(id sbr.ID) int { return int(id[1] - '1') }
 
 // walkNode is member i: by address and by age in the order of the numbers.
 func walkNode(i int) sbr.Member {
-	return sbr.Member{ID: walkID(i), Name: walkName(i), Addr: "10.0.0." + strconv.Itoa(i+1) + ":7946", Born: int64(i + 1), Status: sbr.Up}
+	return sbr.Member{ID: walkID(i), Name: walkName(i), Addr: "10.0.0." + strconv.Itoa(i+1) + ":7946",
+		Born: int64(i + 1), Status: sbr.Up}
 }
 
 // walkLife is member i, which had read a token when it started.

@@ -178,9 +178,11 @@ func (m *walkMember) work(local, event uint32, age uint16) walkEffects {
 
 // run lets an event happen to r, which is in the state l. It returns what r wants done, without the state
 // after it, and what l becomes.
-func (m *walkMember) run(r *sbr.Resolver, l *walkLocal, event uint32, age uint16) (t walkEffects, last uint64, unrest walkUnrest) {
+func (m *walkMember) run(r *sbr.Resolver, l *walkLocal, event uint32, age uint16) (
+	t walkEffects, last uint64, unrest walkUnrest) {
 	e := m.w.events.all[event]
-	c := walkCarrier{m: m, r: r, at: l.at, first: l.last, last: l.last, unrest: l.unrest, ticked: e.what == walkTick}
+	c := walkCarrier{m: m, r: r, at: l.at, first: l.last, last: l.last, unrest: l.unrest,
+		ticked: e.what == walkTick}
 	switch e.what {
 	case walkTick:
 		c.carry(r.Tick(l.at))
@@ -190,7 +192,8 @@ func (m *walkMember) run(r *sbr.Resolver, l *walkLocal, event uint32, age uint16
 			c.unrest = c.unrest.changed()
 		}
 		if e.flag == sightBack {
-			c.carry(r.Step(l.at, sbr.MemberSeen{Member: walkLife(int(e.who), e.base)})) // it may have been removed meanwhile
+			// it may have been removed meanwhile
+			c.carry(r.Step(l.at, sbr.MemberSeen{Member: walkLife(int(e.who), e.base)}))
 		}
 		c.carry(r.Step(l.at, e.event(0)))
 	case walkMet:
@@ -252,15 +255,18 @@ func (c *walkCarrier) carry(effects []sbr.Effect) {
 		case sbr.AcquireLease:
 			c.wrong(w.wrongAcquire(c.m.i, c.r))
 			verdict := walkRecord{verdict: toWalkVerdict(&e.Verdict)}
-			c.ask(e.Attempt, walkEvent{what: walkAcquire, base: uint16(e.Base), mask: walkBits(e.TakeOver), record: verdict})
+			c.ask(e.Attempt, walkEvent{what: walkAcquire, base: uint16(e.Base), mask: walkBits(e.TakeOver),
+				record: verdict})
 		case sbr.RestoreVerdict:
 			c.ask(e.Attempt, walkEvent{what: walkRestore, record: walkRecord{verdict: toWalkVerdict(&e.Verdict)}})
 		case sbr.ReleaseLease:
 			c.ask(e.Attempt, walkEvent{what: walkRelease})
 		case sbr.TellVerdict:
-			c.tell(e.Targets, walkEvent{what: walkTold, who: who, record: walkRecord{verdict: toWalkVerdict(&e.Verdict)}})
+			c.tell(e.Targets, walkEvent{what: walkTold, who: who,
+				record: walkRecord{verdict: toWalkVerdict(&e.Verdict)}})
 		case sbr.TellOrder:
-			c.tell(e.Targets, walkEvent{what: walkOrdered, who: who, flag: uint8(e.Order.Kind), mask: walkBits(e.Order.Down), suspects: walkBits(e.Order.Suspects)})
+			c.tell(e.Targets, walkEvent{what: walkOrdered, who: who, flag: uint8(e.Order.Kind),
+				mask: walkBits(e.Order.Down), suspects: walkBits(e.Order.Suspects)})
 		case sbr.AskToRace:
 			said := walkEvent{what: walkAsked, who: who, suspects: walkBits(e.Suspects)}
 			if e.Contact {
@@ -300,7 +306,8 @@ func (c *walkCarrier) decided(d *sbr.Decision) {
 	case d.Final == sbr.DownAll && c.unrest.on:
 		c.wrong(c.m.w.wrongUnrest("L1", c.m.i, c.unrest, "downs all"))
 	case c.ticked && c.unrest.on && d.Final.NeedsLease():
-		c.wrong(c.m.w.wrongUnrest("stable", c.m.i, c.unrest, "decides although its view was not stable for long enough"))
+		c.wrong(c.m.w.wrongUnrest("stable", c.m.i, c.unrest,
+			"decides although its view was not stable for long enough"))
 	case c.ticked && c.unrest.on && !c.m.w.lease:
 		c.wrong(&wrong{"stable", walkName(c.m.i) + " decides although its view was not stable for long enough"})
 	}
@@ -309,12 +316,14 @@ func (c *walkCarrier) decided(d *sbr.Decision) {
 // ask notes a request to the store. Its age is turned round at the end, when the newest attempt is known.
 func (c *walkCarrier) ask(attempt uint64, e walkEvent) {
 	c.last = max(c.last, attempt)
-	c.effects.effects = append(c.effects.effects, walkEffect{event: c.m.w.events.intern(e), age: uint16(attempt - c.first)})
+	c.effects.effects = append(c.effects.effects,
+		walkEffect{event: c.m.w.events.intern(e), age: uint16(attempt - c.first)})
 }
 
 // tell notes a message. It reaches members of the same side only.
 func (c *walkCarrier) tell(to []sbr.ID, e walkEvent) {
-	c.effects.effects = append(c.effects.effects, walkEffect{event: c.m.w.events.intern(e), to: walkBits(to) & c.m.w.mates[c.m.i]})
+	c.effects.effects = append(c.effects.effects,
+		walkEffect{event: c.m.w.events.intern(e), to: walkBits(to) & c.m.w.mates[c.m.i]})
 }
 
 func (c *walkCarrier) wrong(x *wrong) { c.effects.wrong = c.effects.wrong.or(x) }
@@ -352,7 +361,8 @@ func (u walkUnrest) append(b []byte) []byte {
 // lease.
 func (w *walker) wrongUnrest(promise string, i int, u walkUnrest, does string) *wrong {
 	if need := w.Resolver.StableAfter + w.Resolver.DownAllWhenUnstable; u.since < need {
-		return &wrong{promise, fmt.Sprintf("%s %s, and its view has not kept changing for %v", walkName(i), does, need)}
+		return &wrong{promise, fmt.Sprintf("%s %s, and its view has not kept changing for %v", walkName(i),
+			does, need)}
 	}
 	return nil
 }

@@ -117,7 +117,8 @@ func (w *walker) deeds(all []walk.Move, s *walkState, i int) []walk.Move {
 // if there is none.
 func (w *walker) cutSight(s *walkState) int {
 	for k, p := range s.flying {
-		if e := &w.events.all[p.event()]; e.what == walkSight && e.flag == sightCut && !p.late() && !s.isPaused(p.member()) {
+		if e := &w.events.all[p.event()]; e.what == walkSight && e.flag == sightCut && !p.late() &&
+			!s.isPaused(p.member()) {
 			return k
 		}
 	}
@@ -143,7 +144,8 @@ func (w *walker) lateMoves(all []walk.Move, s *walkState, waiting int) []walk.Mo
 	}
 	for k, p := range s.flying {
 		e := &w.events.all[p.event()]
-		if p.late() || w.held(s, p) || k > 0 && s.flying[k-1] == p || e.what == walkSight && e.flag == sightCut && !w.LateCut {
+		if p.late() || w.held(s, p) || k > 0 && s.flying[k-1] == p || e.what == walkSight && e.flag == sightCut &&
+			!w.LateCut {
 			continue
 		}
 		all = append(all, walk.Move{Kind: walkDelayed, At: uint8(k)})
@@ -197,7 +199,8 @@ func (w *walker) quiet(s *walkState) bool {
 		}
 	}
 	for _, p := range s.flying {
-		if e := w.events.all[p.event()].what; !p.late() || e == walkSight || e == walkMet { // a detector looks again and again, and so does gossip
+		// a detector looks again and again, and so does gossip
+		if e := w.events.all[p.event()].what; !p.late() || e == walkSight || e == walkMet {
 			return false
 		}
 	}

@@ -236,7 +236,8 @@ func (w *walker) changed(s *walkState) {
 func (w *walker) mateOf(s *walkState, i int) bool {
 	last := s.record.verdict.verdict()
 	for j := range w.n {
-		if w.mates[i]>>j&1 != 0 && s.up(j) && !s.isPaused(j) && last.Standing(walkID(j), uint64(s.seen[j])) != sbr.Out {
+		if w.mates[i]>>j&1 != 0 && s.up(j) && !s.isPaused(j) &&
+			last.Standing(walkID(j), uint64(s.seen[j])) != sbr.Out {
 			return true
 		}
 	}
@@ -331,7 +332,8 @@ func (w *walker) couldTell(s *walkState, v walkVerdict) bool {
 		if !s.up(i) || s.isPaused(i) || w.access>>i&1 == 0 {
 			continue
 		}
-		if lost.Standing(walkID(i), uint64(s.seen[i])) == sbr.Survivor && w.members[i].locals[s.local[i]].verdict.token >= v.token {
+		if lost.Standing(walkID(i), uint64(s.seen[i])) == sbr.Survivor &&
+			w.members[i].locals[s.local[i]].verdict.token >= v.token {
 			return true
 		}
 	}

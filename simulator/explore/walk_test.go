@@ -17,13 +17,15 @@ var _ sbr.Strategy = (*walkNotes)(nil)
 
 // rules gives a walk the default rules.
 func rules(o Walk) Walk {
-	o.Resolver, o.Strategy = sbr.DefaultConfig(), strategies.LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second}
+	o.Resolver, o.Strategy = sbr.DefaultConfig(),
+		strategies.LeaseMajority{AcquireLeaseDelayForMinority: 2 * time.Second}
 	return o
 }
 
 // smallWalks are walks in which every kind of fault occurs.
 func smallWalks() map[string]Walk {
-	lone, halves, three, singles := [][]int{{0, 1, 2}, {3}}, [][]int{{0, 1}, {2, 3}}, [][]int{{0, 1}, {2}}, [][]int{{0}, {1}, {2}}
+	lone, halves, three, singles := [][]int{{0, 1, 2}, {3}}, [][]int{{0, 1}, {2, 3}}, [][]int{{0, 1}, {2}},
+		[][]int{{0}, {1}, {2}}
 	apart := []time.Duration{2 * time.Second, 0}
 	return map[string]Walk{
 		"2-1 lost, crash":          rules(Walk{Sides: three, Faults: Faults{Lost: 1, Crashes: 1}}),
@@ -131,7 +133,8 @@ func TestWalk_Restarts(t *testing.T) {
 			require.Greater(t, r.States, 1000)
 		})
 	}
-	_, err := Exhaustive{Members: 5, Faults: Faults{Restarts: 1}, Resolver: sbr.DefaultConfig(), Strategy: strategies.LeaseMajority{}}.Plan()
+	_, err := Exhaustive{Members: 5, Faults: Faults{Restarts: 1}, Resolver: sbr.DefaultConfig(),
+		Strategy: strategies.LeaseMajority{}}.Plan()
 	require.ErrorContains(t, err, "5 members that restart: it must be at most 4")
 }
 

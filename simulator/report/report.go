@@ -108,7 +108,8 @@ func (p *Page) draw(g *group, r Run, full func() scenario.Result) error {
 	told := r.Result
 	if told.History == nil && p.bytes[r.Passed] < maxBytes {
 		if told = full(); told.TraceHash != r.TraceHash && told.History != nil {
-			return fmt.Errorf("report: %s, seed %d: played twice, and the runs differ: %s and %s", r.File, r.Seed, r.TraceHash, told.TraceHash)
+			return fmt.Errorf("report: %s, seed %d: played twice, and the runs differ: %s and %s", r.File, r.Seed,
+				r.TraceHash, told.TraceHash)
 		}
 	}
 	if told.History == nil {
@@ -138,7 +139,8 @@ func tell(r *scenario.Result) (events []scenario.Event, left int) {
 		return events, 0
 	}
 	for _, e := range r.Events {
-		alike := (r.History.Watched != nil || len(r.Events) > maxEvents) && slices.Contains([]string{"detects", "forgets", "reads", "start"}, e.Kind)
+		alike := (r.History.Watched != nil || len(r.Events) > maxEvents) &&
+			slices.Contains([]string{"detects", "forgets", "reads", "start"}, e.Kind)
 		if alike && !slices.Contains(r.History.Watched, e.Node) || len(events) == maxEvents {
 			left++
 			continue
@@ -175,7 +177,8 @@ func (p *Page) Write(w io.Writer) error {
 			continue
 		}
 		g.Seeds = seedWords(g.seeds)
-		g.Resolved, g.Double, g.Nobody = scenario.SpreadOf(g.resolved, parts), scenario.SpreadOf(g.double, parts), scenario.SpreadOf(g.nobody, parts)
+		g.Resolved, g.Double, g.Nobody = scenario.SpreadOf(g.resolved, parts), scenario.SpreadOf(g.double, parts),
+			scenario.SpreadOf(g.nobody, parts)
 	}
 	data, err := json.Marshal(struct {
 		Runs     int      `json:"runs"`
@@ -186,7 +189,8 @@ func (p *Page) Write(w io.Writer) error {
 	if err != nil {
 		return fmt.Errorf("report: %w", err)
 	}
-	_, err = strings.NewReplacer("{{policy}}", policy, "{{style}}", style, "{{runs}}", string(data), "{{script}}", script).WriteString(w, page)
+	_, err = strings.NewReplacer("{{policy}}", policy, "{{style}}", style, "{{runs}}", string(data),
+		"{{script}}", script).WriteString(w, page)
 	return err
 }
 
@@ -228,7 +232,8 @@ var (
 
 	script = model + draw + player
 	// policy lets the page load nothing, and run nothing but its own script.
-	policy = "default-src 'none'; style-src " + hash(style) + "; script-src " + hash(script) + "; base-uri 'none'; form-action 'none'"
+	policy = "default-src 'none'; style-src " + hash(style) + "; script-src " + hash(script) +
+		"; base-uri 'none'; form-action 'none'"
 )
 
 func hash(text string) string {

@@ -30,7 +30,8 @@ func parsed(t testing.TB) *scenario.Scenario {
 
 func recorded(t testing.TB, seed uint64) Run {
 	t.Helper()
-	return Run{Result: scenario.Run(parsed(t), seed), File: "x.yaml", Sentence: "What it shows.", Replay: fmt.Sprintf("sbr simulate x.yaml --seeds %d", seed)}
+	return Run{Result: scenario.Run(parsed(t), seed), File: "x.yaml", Sentence: "What it shows.",
+		Replay: fmt.Sprintf("sbr simulate x.yaml --seeds %d", seed)}
 }
 
 // written is the page of runs, and what its script finds in it.
@@ -77,7 +78,8 @@ func TestWrite_HasTheRunAsJSONHasIt(t *testing.T) {
 // Names come from files that any author may have written: none of them leaves the data.
 func TestWrite_HostileNamesAreText(t *testing.T) {
 	calm, _ := written(t, recorded(t, 1))
-	for _, name := range []string{"</script><script>alert(1)</script>", "<!--", "]]>", "{{script}}", "{{runs}}", "\u2028\u2029", `"\`} {
+	for _, name := range []string{"</script><script>alert(1)</script>", "<!--", "]]>", "{{script}}", "{{runs}}",
+		"\u2028\u2029", `"\`} {
 		r := recorded(t, 1)
 		r.Scenario, r.Sentence, r.Survivors, r.History.Members[0] = name, name, []string{name}, name
 		page, data := written(t, r)
@@ -102,9 +104,11 @@ func TestAdd_GroupsWhatCameToTheSame(t *testing.T) {
 	}
 	fails := func(text string) func(*Run) { return func(r *Run) { r.Passed, r.Failures = false, []string{text} } }
 	_, data := written(t,
-		run(1, nil), run(2, nil), run(3, func(r *Run) { r.File = "y.yaml" }), run(4, nil), run(5, func(r *Run) { r.Survivors = []string{"n4"} }),
+		run(1, nil), run(2, nil), run(3, func(r *Run) { r.File = "y.yaml" }), run(4, nil),
+		run(5, func(r *Run) { r.Survivors = []string{"n4"} }),
 		run(6, func(r *Run) { r.Decisions = map[string]string{"n4": "down-all"} }), run(7, nil),
-		run(8, fails("S1 broken at 20.000s: n1 and n4")), run(9, fails("S1 broken at 30.000s: n2 and n5")), run(10, fails("survivors: expected [n1]")))
+		run(8, fails("S1 broken at 20.000s: n1 and n4")), run(9, fails("S1 broken at 30.000s: n2 and n5")),
+		run(10, fails("survivors: expected [n1]")))
 	var seeds []string
 	for _, g := range data.Groups {
 		seeds = append(seeds, g.Seeds)
@@ -122,12 +126,14 @@ func TestAdd_PlaysTheFirstAgain(t *testing.T) {
 	again := 0
 	p, full := New(), scenario.Run(parsed(t), 1)
 	for range 3 {
-		require.NoError(t, p.Add(Run{Result: scenario.Judge(parsed(t), 1), File: "x.yaml"}, func() scenario.Result { again++; return full }))
+		require.NoError(t, p.Add(Run{Result: scenario.Judge(parsed(t), 1), File: "x.yaml"},
+			func() scenario.Result { again++; return full }))
 	}
 	require.Equal(t, 1, again)
-	require.ErrorContains(t, p.Add(Run{Result: scenario.Judge(parsed(t), 1), File: "y.yaml"}, func() scenario.Result {
-		return scenario.Run(parsed(t), 2)
-	}), "report: y.yaml, seed 1: played twice, and the runs differ: "+full.TraceHash+" and ")
+	require.ErrorContains(t, p.Add(Run{Result: scenario.Judge(parsed(t), 1), File: "y.yaml"},
+		func() scenario.Result {
+			return scenario.Run(parsed(t), 2)
+		}), "report: y.yaml, seed 1: played twice, and the runs differ: "+full.TraceHash+" and ")
 }
 
 // What there is no room for is counted.

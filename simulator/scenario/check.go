@@ -81,7 +81,8 @@ func (c *checker) cluster() {
 	c.Problems = append(c.Problems, cl.SplitBrainResolver.Problems("cluster.split-brain-resolver")...)
 	c.Problems = append(c.Problems, cl.Lease.Problems("cluster.lease")...)
 	times := c.s.lease()
-	for key, d := range map[string]time.Duration{"heartbeat-interval": times.Interval(), "lease-operation-timeout": times.OperationTimeout} {
+	for key, d := range map[string]time.Duration{"heartbeat-interval": times.Interval(),
+		"lease-operation-timeout": times.OperationTimeout} {
 		if d > 0 && d < minLeaseTime {
 			c.Add("cluster.lease."+key, "is %v: the simulator plays nothing below %v", d, minLeaseTime)
 		}
@@ -183,7 +184,8 @@ func (c *checker) world() {
 	o, err := c.s.options()
 	if err == nil {
 		first := o.Members[0]
-		o.Members = append(slices.DeleteFunc(o.Members, func(n world.NodeOptions) bool { return n.Own == nil }), first)
+		o.Members = append(slices.DeleteFunc(o.Members, func(n world.NodeOptions) bool { return n.Own == nil }),
+			first)
 		_, err = world.New(o)
 	}
 	if err != nil {

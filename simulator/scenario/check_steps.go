@@ -122,7 +122,8 @@ func (c *checker) belongings(path string, st *Step) {
 		}
 	}
 	if st.State != nil && *st.State != stateLost {
-		c.Add(path+".state", "is %.40q: it must be lost; a node that keeps its state folder says nothing", *st.State)
+		c.Add(path+".state", "is %.40q: it must be lost; a node that keeps its state folder says nothing",
+			*st.State)
 	}
 	if (st.Loss != nil || st.Latency != nil) && st.Link == nil && st.LinkOneWay == nil {
 		c.Add(path, "has `loss` or `latency`, which belong to link and link-one-way only")
@@ -217,9 +218,11 @@ func (c *checker) pair(path string, pair []string) {
 		return
 	}
 	for _, name := range pair {
-		if c.names.zones[name] != nil && c.names.unknown(pair[0], true) == nil && c.names.unknown(pair[1], true) == nil {
+		if c.names.zones[name] != nil && c.names.unknown(pair[0], true) == nil &&
+			c.names.unknown(pair[1], true) == nil {
 			key := strings.Replace(path[strings.LastIndexByte(path, '.')+1:], "cut", "link", 1)
-			c.Add(path, "%s is a zone, and this cuts one link: write %s: [%s, %s], loss: 1", name, key, pair[0], pair[1])
+			c.Add(path, "%s is a zone, and this cuts one link: write %s: [%s, %s], loss: 1", name,
+				key, pair[0], pair[1])
 			return
 		}
 	}

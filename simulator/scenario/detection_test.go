@@ -46,7 +46,8 @@ func detect(t *testing.T, nodes, alone int, seed uint64) (big, small time.Durati
 	s := parse(t, fmt.Sprintf(`
 run-for: 400s
 cluster: {nodes: %d, split-brain-resolver: {stable-after: 10h, down-all-when-unstable: off, probe: {neighbours: 0}}}
-steps: [{at: 10s, partition: [[%s], [%s]]}]`, nodes, strings.Join(names[0], ","), strings.Join(names[1], ",")))
+steps: [{at: 10s, partition: [[%s], [%s]]}]`, nodes, strings.Join(names[0], ","),
+		strings.Join(names[1], ",")))
 	count := 0
 	for _, e := range Run(s, seed).Events {
 		if e.Kind != "detects" {

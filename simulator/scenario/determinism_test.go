@@ -47,7 +47,8 @@ func TestDeterminism_SameSeedSameTrace(t *testing.T) {
 		for again := range 2 {
 			play := runs
 			if race.Enabled && again == 1 {
-				play = slices.DeleteFunc(slices.Clone(runs), func(r one) bool { return len(all[r.file].Names().Nodes) > 50 })
+				play = slices.DeleteFunc(slices.Clone(runs),
+					func(r one) bool { return len(all[r.file].Names().Nodes) > 50 })
 			}
 			judge := Judge
 			if again == 1 {

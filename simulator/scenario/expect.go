@@ -15,7 +15,9 @@ func (s *Scenario) Unmet(r *Result) (failures []string) {
 	if e.Survivors != nil && !same(*e.Survivors, r.Survivors) {
 		fail("survivors: expected %s, found %s", list(*e.Survivors), list(r.Survivors))
 	}
-	if one := e.SurvivorsOneOf; one != nil && !slices.ContainsFunc(*one, func(x []string) bool { return same(x, r.Survivors) }) {
+	if one := e.SurvivorsOneOf; one != nil && !slices.ContainsFunc(*one, func(x []string) bool {
+		return same(x, r.Survivors)
+	}) {
 		var sets []string
 		for _, x := range *one {
 			sets = append(sets, list(x))

@@ -23,7 +23,8 @@ const flowWidth = 100
 // reads s.
 func Format(s *Scenario) []byte {
 	d := Default()
-	d.Name, d.RunFor, d.Cluster.Nodes.Count = s.Name+"?", s.RunFor+1, s.Cluster.Nodes.Count+1 // these are always written
+	// these are always written
+	d.Name, d.RunFor, d.Cluster.Nodes.Count = s.Name+"?", s.RunFor+1, s.Cluster.Nodes.Count+1
 	d.Cluster.Settings = make(map[string]*config.SplitBrainResolver)
 	for name := range s.Cluster.Settings {
 		d.Cluster.Settings[name] = &s.Cluster.SplitBrainResolver

@@ -119,8 +119,10 @@ func TestFormat_TextStaysText(t *testing.T) {
 
 func TestFormat_DurationsReadBackToTheNanosecond(t *testing.T) {
 	for d, want := range map[time.Duration]string{
-		0: "0s", 1: "1ns", 1500: "1.5µs", 800 * time.Millisecond: "800ms", time.Second: "1s", 90500 * time.Millisecond: "90.5s",
-		100 * time.Second: "100s", 600 * time.Second: "600s", 20 * time.Minute: "20m", 5 * time.Hour: "5h", -5 * time.Hour: "-5h",
+		0: "0s", 1: "1ns", 1500: "1.5µs", 800 * time.Millisecond: "800ms", time.Second: "1s",
+		90500 * time.Millisecond: "90.5s",
+		100 * time.Second:        "100s", 600 * time.Second: "600s", 20 * time.Minute: "20m", 5 * time.Hour: "5h",
+		-5 * time.Hour:    "-5h",
 		-90 * time.Second: "-90s", 1001 * time.Second: "16m41s", time.Second + 1: "1.000000001s",
 	} {
 		require.Equal(t, want, formatDuration(d))
@@ -189,7 +191,8 @@ func drawInto(t *rapid.T, path string, v reflect.Value) {
 }
 
 func drawField(t *rapid.T, name string, f reflect.Value) {
-	span := rapid.Map(rapid.Int64Range(1, int64(2*time.Minute)), func(n int64) time.Duration { return time.Duration(n) })
+	span := rapid.Map(rapid.Int64Range(1, int64(2*time.Minute)),
+		func(n int64) time.Duration { return time.Duration(n) })
 	switch f.Interface().(type) {
 	case strictyaml.OnOffDuration:
 		f.Set(reflect.ValueOf(rapid.SampledFrom([]strictyaml.OnOffDuration{{}, {On: true}, {For: 1}, {For: time.Hour}}).Draw(t, name)))

@@ -59,7 +59,8 @@ func hiccup(t *testing.T, kind, n int, seed uint64, stableAfter string) *scenari
 	t.Helper()
 	loss := map[string]float64{"10 % loss": 0.1, "30 % loss": 0.3}[hiccups[kind].name]
 	var b strings.Builder
-	fmt.Fprintf(&b, "cluster: {nodes: %d, network: {loss: %g}, split-brain-resolver: {stable-after: %s}}\n", n, loss, stableAfter)
+	fmt.Fprintf(&b, "cluster: {nodes: %d, network: {loss: %g}, split-brain-resolver: {stable-after: %s}}\n",
+		n, loss, stableAfter)
 	hiccups[kind].write(&b, n, rand.New(rand.NewPCG(seed, uint64(kind))))
 	s, err := scenario.Parse("hiccup.yaml", []byte(b.String()))
 	require.NoError(t, err, b.String())
@@ -94,7 +95,8 @@ func TestHiccups_TheDefaultDownsNobody(t *testing.T) {
 			low, high := wilson(all, runs)
 			rates[stableAfter] = float64(all) / float64(runs)
 			t.Logf("%3d members, %-4s  downed without need in %d of %d runs: %.3f %% (95 %%: %.3f to %.3f); %s; a clean cut resolves in %s",
-				n, stableAfter, all, runs, 100*rates[stableAfter], 100*low, 100*high, strings.Join(parts, ", "), resolution(t, n, stableAfter, min(runs, 200)))
+				n, stableAfter, all, runs, 100*rates[stableAfter], 100*low, 100*high, strings.Join(parts, ", "),
+				resolution(t, n, stableAfter, min(runs, 200)))
 		}
 		require.LessOrEqual(t, rates["20s"], 0.001, "%d members, the default", n)
 	}
@@ -131,8 +133,9 @@ func resolution(t *testing.T, n int, stableAfter string, runs int) string {
 	for i := range n - len(small) {
 		large = append(large, fmt.Sprintf("n%d", i+1))
 	}
-	s, err := scenario.Parse("cut.yaml", fmt.Appendf(nil, "cluster: {nodes: %d, split-brain-resolver: {stable-after: %s}}\nrun-for: 180s\n"+
-		"steps: [{at: 10s..12s, partition: [[%s], [%s]]}]\n", n, stableAfter, strings.Join(large, ", "), strings.Join(small, ", ")))
+	s, err := scenario.Parse("cut.yaml", fmt.Appendf(nil,
+		"cluster: {nodes: %d, split-brain-resolver: {stable-after: %s}}\nrun-for: 180s\n"+
+			"steps: [{at: 10s..12s, partition: [[%s], [%s]]}]\n", n, stableAfter, strings.Join(large, ", "), strings.Join(small, ", ")))
 	require.NoError(t, err)
 	took := make([]time.Duration, runs)
 	cores.All(runs, func(i int) {

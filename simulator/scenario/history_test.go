@@ -28,7 +28,8 @@ func TestRun_HistoryOfTheLibrary(t *testing.T) {
 				require.Equal(t, s.RunFor.String(), r.History.Until)
 				agrees(t, &r)
 				plain := r
-				plain.Events, plain.History, plain.DoubleActive, plain.NobodyActive, plain.Measures = []Event{}, nil, "", "", Measures{}
+				plain.Events, plain.History, plain.DoubleActive, plain.NobodyActive, plain.Measures = []Event{}, nil,
+					"", "", Measures{}
 				judged := Judge(s, seed)
 				judged.Measures = Measures{}
 				require.Equal(t, judged, plain)
@@ -145,7 +146,8 @@ steps:
 	require.True(t, slices.ContainsFunc(r.History.Changes, func(c Change) bool {
 		return c.As == "failed" && *c.Node == "n1" && *c.Sees == "n9"
 	}))
-	require.True(t, slices.ContainsFunc(r.History.Changes, func(c Change) bool { return c.Holder != nil && *c.Holder == "n1" }))
+	require.True(t, slices.ContainsFunc(r.History.Changes,
+		func(c Change) bool { return c.Holder != nil && *c.Holder == "n1" }))
 	require.Equal(t, map[string]string{"n3": "n9"}, r.History.Formerly)
 }
 
@@ -156,7 +158,8 @@ func TestSpreadOf(t *testing.T) {
 		all = append(all, float64(100-i))
 	}
 	s := SpreadOf(all, 4)
-	require.Equal(t, Spread{Runs: 100, Min: 1, Quantiles: Quantiles{P50: 50, P90: 90, P99: 99, Max: 100}, Histogram: []int{25, 25, 25, 25}}, s)
+	require.Equal(t, Spread{Runs: 100, Min: 1, Quantiles: Quantiles{P50: 50, P90: 90, P99: 99, Max: 100},
+		Histogram: []int{25, 25, 25, 25}}, s)
 	require.Equal(t, []int{3}, SpreadOf([]float64{2, 2, 2}, 4).Histogram, "equal values are one part")
 	require.Zero(t, SpreadOf(nil, 4))
 }

@@ -115,7 +115,8 @@ func TestLibrary_UsesWhatAFileCanSay(t *testing.T) {
 	for _, p := range profiles() {
 		want = append(want, "detection "+p)
 	}
-	for prefix, of := range map[string]reflect.Type{"step": reflect.TypeFor[Step](), "clock": reflect.TypeFor[Clock](), "expect": reflect.TypeFor[Expect](),
+	for prefix, of := range map[string]reflect.Type{"step": reflect.TypeFor[Step](),
+		"clock": reflect.TypeFor[Clock](), "expect": reflect.TypeFor[Expect](),
 		"singleton": reflect.TypeFor[Singleton](), "shards": reflect.TypeFor[Shards]()} {
 		for f := range of.Fields() {
 			want = append(want, prefix+" "+f.Tag.Get("yaml"))
@@ -145,7 +146,8 @@ func TestLibrary_ExpectationsAreReal(t *testing.T) {
 	}
 	for name, s := range library(t) {
 		e := &s.Expect
-		require.True(t, e.Survivors != nil || e.SurvivorsOneOf != nil || e.SurvivorCount != nil, "%s does not say who survives", name)
+		require.True(t, e.Survivors != nil || e.SurvivorsOneOf != nil || e.SurvivorCount != nil,
+			"%s does not say who survives", name)
 		require.Equal(t, slices.Contains(unresolved, name), e.ResolvedWithin == nil, "%s: resolved-within", name)
 		if e.Survivors == nil && e.SurvivorsOneOf == nil {
 			require.False(t, small(s), "%s: a number of survivors is no side", name)

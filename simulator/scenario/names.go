@@ -29,7 +29,8 @@ func (s *Scenario) Members() (all []string) {
 
 // Names reads them from the scenario.
 func (s *Scenario) Names() *Names {
-	n := &Names{Nodes: slices.Clone(s.Cluster.Nodes.All()), Index: make(map[string]int), zones: make(map[string][]int)}
+	n := &Names{Nodes: slices.Clone(s.Cluster.Nodes.All()), Index: make(map[string]int),
+		zones: make(map[string][]int)}
 	n.Start = len(n.Nodes)
 	for i, node := range n.Nodes {
 		if _, twice := n.Index[node.Name]; !twice {

@@ -40,7 +40,8 @@ func (s *Scenario) read(name string, data []byte, lines map[string]int) error {
 	decode := func(settings map[string]*config.SplitBrainResolver) (Scenario, error) {
 		next := *s
 		next.Cluster.Settings = settings
-		return next, strictyaml.Decode(data, &next, strictyaml.Options{Name: name, MaxBytes: MaxBytes, Lines: lines})
+		return next, strictyaml.Decode(data, &next,
+			strictyaml.Options{Name: name, MaxBytes: MaxBytes, Lines: lines})
 	}
 	next, err := decode(nil)
 	rules := next.Cluster.SplitBrainResolver

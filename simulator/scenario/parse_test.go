@@ -143,7 +143,8 @@ func TestParse_NamesEachProblemWithItsPlace(t *testing.T) {
 }
 
 func TestParse_AllProblemsAtOnce(t *testing.T) {
-	_, err := Parse("x.yaml", []byte("steps:\n  - {at: 1s, crash: n9}\n  - {at: -1s, heal: true}\nrun-for: 1m\nexpect: {down: [n8]}"))
+	_, err := Parse("x.yaml",
+		[]byte("steps:\n  - {at: 1s, crash: n9}\n  - {at: -1s, heal: true}\nrun-for: 1m\nexpect: {down: [n8]}"))
 	require.Error(t, err)
 	lines := strings.Split(err.Error(), "\n")
 	require.Len(t, lines, 3)
@@ -155,7 +156,8 @@ func TestParse_AllProblemsAtOnce(t *testing.T) {
 func TestParse_BoundsItsInput(t *testing.T) {
 	_, err := Parse("x.yaml", []byte("name: "+strings.Repeat("x", MaxBytes)))
 	require.ErrorContains(t, err, "larger than 1048576 bytes")
-	_, err = Parse("x.yaml", []byte("run-for: 1m\nsteps:\n"+strings.Repeat("- {at: 1s, heal: true}\n", maxSteps+1)))
+	_, err = Parse("x.yaml", []byte("run-for: 1m\nsteps:\n"+
+		strings.Repeat("- {at: 1s, heal: true}\n", maxSteps+1)))
 	require.ErrorContains(t, err, "x.yaml:3: steps: are 10001: at most 10000 are played")
 	_, err = Parse("x.yaml", []byte("run-for: 1m\nsteps:\n"+strings.Repeat("- {}\n", 100_000)))
 	require.ErrorContains(t, err, "too many values")

@@ -118,7 +118,9 @@ func (s *Scenario) played(seed uint64, play func(*Prepared, uint64) Result) Resu
 
 // Run is the function Run for this scenario.
 func (ready *Prepared) Run(seed uint64) Result {
-	return ready.play(seed, func(o *world.Options) { o.Measure, o.Trace, o.HistoryOf = true, true, ready.s.watched() })
+	return ready.play(seed, func(o *world.Options) {
+		o.Measure, o.Trace, o.HistoryOf = true, true, ready.s.watched()
+	})
 }
 
 // Judge is the function Judge for this scenario.
@@ -180,7 +182,8 @@ func (r *Result) measured(a world.Activity) {
 
 func empty(name string, seed uint64) Result {
 	return Result{
-		Scenario: name, Seed: seed, Failures: []string{}, Survivors: []string{}, Down: []string{}, Events: []Event{},
+		Scenario: name, Seed: seed, Failures: []string{}, Survivors: []string{}, Down: []string{},
+		Events: []Event{},
 	}
 }
 
@@ -227,7 +230,8 @@ func (s *Scenario) draws(seed uint64) []Event {
 	all := []Event{}
 	_, drawn := s.drawn(seed)
 	for _, d := range drawn {
-		all = append(all, Event{At: time.Duration(0).String(), Kind: "drawn", Detail: fmt.Sprintf("%s: %v of %v", d.place, d.at, d.from)})
+		all = append(all, Event{At: time.Duration(0).String(), Kind: "drawn",
+			Detail: fmt.Sprintf("%s: %v of %v", d.place, d.at, d.from)})
 	}
 	return all
 }

@@ -47,7 +47,8 @@ func TestRun_ResultIsTheContract(t *testing.T) {
 	require.Contains(t, got, "history")
 	require.Len(t, got, 14)
 	first := got["events"].([]any)[0].(map[string]any)
-	require.Equal(t, map[string]any{"at": "0s", "node": "n1", "kind": "start", "detail": "has read token 0"}, first)
+	require.Equal(t, map[string]any{"at": "0s", "node": "n1", "kind": "start", "detail": "has read token 0"},
+		first)
 	require.Empty(t, Judge(split(t, ""), 7).Events)
 }
 
@@ -99,14 +100,16 @@ func TestDisturbed_CountsFromTheWorstKindOfStep(t *testing.T) {
 func TestRun_SafetyIsCheckedWithoutExpectations(t *testing.T) {
 	r := Judge(parse(t, "run-for: 20s\nsteps: [{at: 10s, partition: [[n1, n2, n3], [n4, n5]]}]"), 1)
 	require.False(t, r.Passed)
-	require.Contains(t, r.Failures[0], "S1 broken at 20.000s: n1#1 and n4#1 are both up and cannot reach each other")
+	require.Contains(t, r.Failures[0],
+		"S1 broken at 20.000s: n1#1 and n4#1 are both up and cannot reach each other")
 	require.Empty(t, r.ResolvedAfter, "two sides that are up are no resolution")
 }
 
 func TestRun_UnresolvedAtTheEnd(t *testing.T) {
 	s := parse(t, "run-for: 20s\nsteps: [{at: 10s, partition: [[n1, n2, n3], [n4, n5]]}]\nexpect: {resolved-within: 60s}")
 	r := Judge(s, 1)
-	require.Contains(t, strings.Join(r.Failures, "\n"), "resolved-within: expected 1m0s, not resolved at the end of the run")
+	require.Contains(t, strings.Join(r.Failures, "\n"),
+		"resolved-within: expected 1m0s, not resolved at the end of the run")
 }
 
 func TestRun_CrashedAndLeftAreInNeitherList(t *testing.T) {
@@ -133,7 +136,8 @@ func TestRun_StoreFaultsOverlap(t *testing.T) {
 		return parse(t, "run-for: 180s\nsteps:\n  - {at: 10s, partition: [[n1, n2, n3], [n4, n5]]}\n"+text)
 	}
 	require.Equal(t, 2, down(Judge(s, 1)))
-	require.Equal(t, 2, down(Judge(at("  - {at: 5s, lease-store: down, for: 10s}"), 1)), "the store was back in time")
+	require.Equal(t, 2, down(Judge(at("  - {at: 5s, lease-store: down, for: 10s}"), 1)),
+		"the store was back in time")
 	require.Equal(t, 5, down(Judge(at("  - {at: 5s, lease-store: down, for: 10s}\n  - {at: 6s, lease-store: down}"), 1)))
 }
 

@@ -76,7 +76,8 @@ func words(known []string) object {
 		}
 		ways = append(ways, b.String())
 	}
-	return object{"type": "string", "anyOf": []object{{"enum": known}, {"pattern": "^(" + strings.Join(ways, "|") + ")$"}}}
+	return object{"type": "string", "anyOf": []object{{"enum": known},
+		{"pattern": "^(" + strings.Join(ways, "|") + ")$"}}}
 }
 
 // generator makes the schema of the types. A place is a key path without indexes, such as steps.at.
@@ -97,7 +98,8 @@ func optional(o object) object {
 	if enum, ok := o["enum"].([]any); ok {
 		o = with(o, "enum", append(slices.Clone(enum), nil))
 	}
-	if ways, ok := o["anyOf"].([]object); ok && o["required"] == nil { // not those of a clock, which are about keys
+	// not those of a clock, which are about keys
+	if ways, ok := o["anyOf"].([]object); ok && o["required"] == nil {
 		o = with(o, "anyOf", append(slices.Clone(ways), object{"type": "null"}))
 	}
 	return o
@@ -134,13 +136,15 @@ func (g *generator) of(t reflect.Type, at string) object {
 		}}
 	case *Nodes:
 		list := g.of(reflect.TypeFor[[]Node](), at)
-		return object{"anyOf": []object{{"type": "integer", "minimum": 1, "maximum": maxNodes}, with(with(list, "minItems", 1), "type", "array")}}
+		return object{"anyOf": []object{{"type": "integer", "minimum": 1, "maximum": maxNodes},
+			with(with(list, "minItems", 1), "type", "array")}}
 	case *StoreFault:
 		change := with(g.of(reflect.TypeFor[StoreChange](), at), "minProperties", 1)
 		change["type"], change["maxProperties"] = "object", 1
 		return object{"anyOf": []object{{"enum": faultKinds}, change}}
 	case *Detection:
-		return object{"anyOf": []object{{"enum": profiles()}, with(g.of(reflect.TypeFor[DetectionTimes](), at), "type", "object"), {"const": ""}}}
+		return object{"anyOf": []object{{"enum": profiles()},
+			with(g.of(reflect.TypeFor[DetectionTimes](), at), "type", "object"), {"const": ""}}}
 	}
 	switch t.Kind() {
 	case reflect.Struct:
@@ -187,7 +191,8 @@ func (g *generator) fields(t reflect.Type, at string, keys object) {
 }
 
 // ownTime is a time of a lease in the block of a store.
-var ownTime = regexp.MustCompile(`\.lease\.(?:` + strings.Join(config.Implementations(), "|") + `)\.(heartbeat-.*|lease-operation-.*)$`)
+var ownTime = regexp.MustCompile(`\.lease\.(?:` + strings.Join(config.Implementations(), "|") +
+	`)\.(heartbeat-.*|lease-operation-.*)$`)
 
 // text is what the documentation says of a key. What an implementation of the lease overrides is said once.
 func (g *generator) text(place string) string {
@@ -209,7 +214,8 @@ func (g *generator) special(at string) (object, bool) {
 	switch ownTime.ReplaceAllString(at, ".lease.$1") {
 	case "steps.for":
 		return object{"type": "string", "pattern": posTime, "not": object{"pattern": noTime}}, true
-	case "run-for", "cluster.reap-after", "steps.lease-store.slow", "cluster.split-brain-resolver.lease-majority.suspend-timeout",
+	case "run-for", "cluster.reap-after", "steps.lease-store.slow",
+		"cluster.split-brain-resolver.lease-majority.suspend-timeout",
 		"cluster.lease.heartbeat-interval", "cluster.lease.lease-operation-timeout":
 		return positiveSpan(), true
 	case "steps.clock.skew":
@@ -236,7 +242,8 @@ func (g *generator) special(at string) (object, bool) {
 		return object{"type": "integer", "minimum": 1}, true
 	case "cluster.split-brain-resolver.probe.tries", "cluster.split-brain-resolver.probe.neighbours":
 		return object{"type": "integer", "minimum": 0}, true
-	case "cluster.nodes.name", "steps.crash", "steps.restart", "steps.as", "steps.leave", "steps.down", "steps.by", "steps.join", "steps.pause",
+	case "cluster.nodes.name", "steps.crash", "steps.restart", "steps.as", "steps.leave", "steps.down",
+		"steps.by", "steps.join", "steps.pause",
 		"steps.clock.node":
 		return memberName(object{}), true
 	case "cluster.nodes.zone":
@@ -259,7 +266,8 @@ func (g *generator) special(at string) (object, bool) {
 		return object{"type": "string", "pattern": `^[A-Za-z0-9._-]{1,128}$`}, true
 	case "cluster.settings":
 		rules := object{"$ref": "#/properties/cluster/properties/split-brain-resolver"}
-		return object{"type": []any{"object", "null"}, "additionalProperties": rules, "propertyNames": memberName(object{})}, true
+		return object{"type": []any{"object", "null"}, "additionalProperties": rules,
+			"propertyNames": memberName(object{})}, true
 	case "cluster.singletons":
 		item := with(g.structure(reflect.TypeFor[Singleton](), at), "required", []string{"name"})
 		item["type"] = "object"
@@ -279,12 +287,15 @@ func (g *generator) special(at string) (object, bool) {
 	case "cluster.shards.number-of-retries":
 		return object{"type": "integer", "minimum": 0, "maximum": maxRetries}, true
 	case "expect.shards":
-		return object{"type": []any{"object", "null"}, "additionalProperties": optional(list(0)), "propertyNames": object{"pattern": shardsType.String()}}, true
+		return object{"type": []any{"object", "null"}, "additionalProperties": optional(list(0)),
+			"propertyNames": object{"pattern": shardsType.String()}}, true
 	case "expect.singletons":
 		names := object{"type": "string", "pattern": `^[A-Za-z0-9._-]{1,128}$`}
-		return object{"type": []any{"object", "null"}, "additionalProperties": names, "propertyNames": object{"pattern": singletonName.String()}}, true
+		return object{"type": []any{"object", "null"}, "additionalProperties": names,
+			"propertyNames": object{"pattern": singletonName.String()}}, true
 	case "expect.decisions":
-		return object{"type": []any{"object", "null"}, "additionalProperties": words(kinds()), "propertyNames": memberName(object{})}, true
+		return object{"type": []any{"object", "null"}, "additionalProperties": words(kinds()),
+			"propertyNames": memberName(object{})}, true
 	}
 	return nil, false
 }

@@ -155,7 +155,8 @@ func makePage() string {
 		"Every key of a scenario file; an example of each action is in [the simulator](simulator.md#the-file). `cluster.split-brain-resolver` and " +
 		"`cluster.lease` have the keys of [sbr.yaml](configuration.md). `sbr schema scenario` prints the JSON Schema.\n\n| key | meaning |\n|---|---|\n")
 	for _, key := range slices.Sorted(maps.Keys(scenarioTexts)) {
-		text := strings.NewReplacer("<", "&lt;", "|", "\\|", "docs/singletons.md", "[singletons](singletons.md)").Replace(scenarioTexts[key])
+		text := strings.NewReplacer("<", "&lt;", "|", "\\|", "docs/singletons.md",
+			"[singletons](singletons.md)").Replace(scenarioTexts[key])
 		fmt.Fprintf(&b, "| `%s` | %s |\n", key, text)
 	}
 	return b.String()

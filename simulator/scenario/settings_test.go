@@ -12,7 +12,8 @@ import (
 
 // A member's own rules are those of all but for what they say, wherever in the file they stand.
 func TestSettings_DifferFromThoseOfAll(t *testing.T) {
-	const own, all = "  settings: {n4: {down-all-when-unstable: off, lease-majority: {watch: off}}}\n", "  split-brain-resolver: {stable-after: 7s}\n"
+	const own, all = "  settings: {n4: {down-all-when-unstable: off, lease-majority: {watch: off}}}\n",
+		"  split-brain-resolver: {stable-after: 7s}\n"
 	for _, text := range []string{own + all, all + own} {
 		s := parse(t, "run-for: 1m\ncluster:\n"+text)
 		require.EqualValues(t, 7*time.Second, s.Cluster.Rules("n4").StableAfter)
@@ -64,7 +65,8 @@ run-for: 61s
 			differs[e.Node]++
 		}
 	}
-	require.Equal(t, map[string]int{"n1": 2, "n2": 2, "n3": 2}, differs, "everybody has another one than the two others")
+	require.Equal(t, map[string]int{"n1": 2, "n2": 2, "n3": 2}, differs,
+		"everybody has another one than the two others")
 	s.RunFor = 3 * time.Minute
 	decided := make(map[string]string)
 	for _, e := range Run(s, 1).Events {

@@ -92,7 +92,8 @@ func (s *Scenario) Drawn(seed uint64) *Scenario {
 }
 
 func (s *Scenario) drawn(seed uint64) (*Scenario, []draw) {
-	const stream = 0xd4a3 << 32 // apart from those of Build and Random, and one for each step, so that another range changes no other one
+	// apart from those of Build and Random, and one for each step, so that another range changes no other one
+	const stream = 0xd4a3 << 32
 	var draws []draw
 	c := s
 	for i := range s.Steps {

@@ -125,7 +125,8 @@ func decide(t *testing.T, dir string, survivors, down []string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
-	v := sbr.Verdict{Survivors: ids(survivors), Down: ids(down), DecidedBy: sbr.ID(survivors[0]), Reason: "a test says so"}
+	v := sbr.Verdict{Survivors: ids(survivors), Down: ids(down), DecidedBy: sbr.ID(survivors[0]),
+		Reason: "a test says so"}
 	v.Normalize()
 	_, err = l.Acquire(ctx, lease.Proposal{Verdict: &v})
 	require.NoError(t, err)
@@ -142,7 +143,8 @@ func TestRun_DownedByAVerdict(t *testing.T) {
 	facts, release := filepath.Join(dir, "facts"), filepath.Join(dir, "release")
 	hooks := `
 hooks:
-  on-down: [/bin/sh, -c, 'cat > ` + facts + `; echo "$SBR_EVENT $SBR_MEMBER $SBR_REASON" >> ` + facts + `; while [ ! -e ` + release + ` ]; do sleep 0.05; done']
+  on-down: [/bin/sh, -c, 'cat > ` + facts + `; echo "$SBR_EVENT $SBR_MEMBER $SBR_REASON" >> ` + facts +
+		`; while [ ! -e ` + release + ` ]; do sleep 0.05; done']
   pid-file: ` + pidFile + `
 `
 	n1 := start(t, own("n1", nil, ""))
@@ -156,7 +158,8 @@ hooks:
 	n2.becomes("red", func() bool {
 		live, why := n2.get("/healthz/live")
 		ready, _ := n2.get("/healthz/ready")
-		return live == http.StatusServiceUnavailable && ready == http.StatusServiceUnavailable && strings.Contains(why, "a test says so")
+		return live == http.StatusServiceUnavailable && ready == http.StatusServiceUnavailable &&
+			strings.Contains(why, "a test says so")
 	})
 	require.Equal(t, sbr.StateDown, n2.view().State)
 	require.NoError(t, os.WriteFile(release, nil, 0o600))
@@ -169,14 +172,16 @@ hooks:
 	require.Contains(t, text, "down n2 verdict 1 by n1")
 	incident := regexp.MustCompile(`"incident":"([0-9a-f]{32})"`).FindStringSubmatch(text)
 	require.Len(t, incident, 2, text)
-	for _, line := range []string{"sbr: down: verdict 1", "sbr: hook ended", "sbr: signal sent", "sbr: the agent ends"} {
+	for _, line := range []string{"sbr: down: verdict 1", "sbr: hook ended", "sbr: signal sent",
+		"sbr: the agent ends"} {
 		require.Regexp(t, regexp.QuoteMeta(line)+".*incident\"?[:=]\"?"+incident[1], n2.log.String())
 	}
 	require.Regexp(t, `the agent ends.*exit-status"?[:=]70`, n2.log.String())
 	var ended *exec.ExitError
 	require.ErrorAs(t, app.Wait(), &ended)
 	require.Equal(t, "signal: terminated", ended.Error())
-	require.Regexp(t, `^\{"incarnation":"`+old+`","over":true,"members":\[\{"id":"n1#`, read(t, dir, "payments@n2.json"), "whom to look for")
+	require.Regexp(t, `^\{"incarnation":"`+old+`","over":true,"members":\[\{"id":"n1#`,
+		read(t, dir, "payments@n2.json"), "whom to look for")
 
 	again := start(t, own("n2", n1, ""))
 	again.ready()
@@ -217,9 +222,12 @@ func tags(t *testing.T, a *serftest.Agent) map[string]string {
 func TestRun_BesideAStockAgent(t *testing.T) {
 	serftest.EachFlavour(t, func(t *testing.T, flavour serftest.Flavour) {
 		dir := home(t)
-		a := serftest.Start(t, serftest.Options{Flavour: flavour, Node: "n1", Tags: map[string]string{"role": "web"}})
-		beside := "system: payments\nserf: {rpc: '" + a.RPC() + "', probe: '127.0.0.1:0', rpc-timeout: 5s}\nhttp: {listen: '127.0.0.1:0'}\n"
-		keeping := "system: payments\nserf: {rpc: '" + a.RPC() + "', probe: '127.0.0.1:0', rpc-timeout: 5s, leave-on-terminate: off}\nhttp: {listen: '127.0.0.1:0'}\n"
+		a := serftest.Start(t, serftest.Options{Flavour: flavour, Node: "n1",
+			Tags: map[string]string{"role": "web"}})
+		beside := "system: payments\nserf: {rpc: '" + a.RPC() +
+			"', probe: '127.0.0.1:0', rpc-timeout: 5s}\nhttp: {listen: '127.0.0.1:0'}\n"
+		keeping := "system: payments\nserf: {rpc: '" + a.RPC() +
+			"', probe: '127.0.0.1:0', rpc-timeout: 5s, leave-on-terminate: off}\nhttp: {listen: '127.0.0.1:0'}\n"
 
 		first := start(t, beside)
 		first.ready()
@@ -227,7 +235,8 @@ func TestRun_BesideAStockAgent(t *testing.T) {
 		require.NotContains(t, first.log.String(), "level=ERROR")
 		was := first.view().Incarnation
 		first.leaves()
-		require.Equal(t, map[string]string{"role": "web", downing.TagUID: ""}, tags(t, a), "what is the operator's stays, and an empty uid says that the resolver resigned")
+		require.Equal(t, map[string]string{"role": "web", downing.TagUID: ""}, tags(t, a),
+			"what is the operator's stays, and an empty uid says that the resolver resigned")
 
 		second := start(t, keeping)
 		second.ready()

@@ -59,7 +59,8 @@ func hundred(b *testing.B) (address string) {
 		c.Logger = log.New(io.Discard, "", 0)
 		c.MemberlistConfig.Logger = c.Logger
 		c.NodeName = fmt.Sprintf("m%02d", i)
-		c.Tags = map[string]string{downing.TagUID: fmt.Sprint(i), downing.TagBorn: strconv.Itoa(i), downing.TagSeen: "0"}
+		c.Tags = map[string]string{downing.TagUID: fmt.Sprint(i), downing.TagBorn: strconv.Itoa(i),
+			downing.TagSeen: "0"}
 		s, err := serf.Create(c)
 		require.NoError(b, err)
 		b.Cleanup(func() { _ = s.Shutdown() })
@@ -101,7 +102,8 @@ func measureIdle(b *testing.B, program, node string) {
 	}
 	require.Eventually(b, func() bool { return answers("/healthz/ready", 0) }, time.Minute, time.Millisecond)
 	ready := time.Since(began)
-	require.Eventually(b, func() bool { return answers("/status", 100) }, 2*time.Minute, 100*time.Millisecond, "a hundred members")
+	require.Eventually(b, func() bool { return answers("/status", 100) }, 2*time.Minute, 100*time.Millisecond,
+		"a hundred members")
 	time.Sleep(settleFor)
 	for b.Loop() {
 		before := cpu(b, c.Process.Pid)

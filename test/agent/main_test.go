@@ -44,11 +44,13 @@ func home(t *testing.T) string {
 func parse(t *testing.T, yaml string) *config.File {
 	t.Helper()
 	if !strings.Contains(yaml, "lease: ") {
-		const rules, named = "split-brain-resolver: {", "split-brain-resolver: {lease-majority: {lease-implementation: file}, "
+		const rules, named = "split-brain-resolver: {",
+			"split-brain-resolver: {lease-majority: {lease-implementation: file}, "
 		if !strings.Contains(yaml, rules) {
 			yaml += "\n" + rules + "}"
 		}
-		yaml = strings.Replace(yaml, rules, named, 1) + "\nlease: {file: {path: '" + os.Getenv("STATE_DIRECTORY") + "/payments-sbr.lease'}}"
+		yaml = strings.Replace(yaml, rules, named, 1) + "\nlease: {file: {path: '" + os.Getenv("STATE_DIRECTORY") +
+			"/payments-sbr.lease'}}"
 	}
 	f, err := config.Parse("sbr.yaml", []byte(yaml))
 	require.NoError(t, err)
@@ -74,8 +76,9 @@ func start(t *testing.T, yaml string) *running {
 	r := &running{t: t, log: new(logtest.Log), leave: cancel, done: make(chan struct{})}
 	listening := make(chan string, 1)
 	o := agent.Options{
-		File: parse(t, yaml), Logger: slog.New(slog.NewTextHandler(r.log, nil)), Listening: func(address string) { listening <- address },
-		Exit: func(status int) { t.Errorf("the process would have been ended with status %d", status) },
+		File: parse(t, yaml), Logger: slog.New(slog.NewTextHandler(r.log, nil)),
+		Listening: func(address string) { listening <- address },
+		Exit:      func(status int) { t.Errorf("the process would have been ended with status %d", status) },
 	}
 	go func() {
 		defer close(r.done)

@@ -27,7 +27,8 @@ func fails(t *testing.T, yaml string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), bound)
 	defer cancel()
 	l := new(logtest.Log)
-	status, err := agent.Run(ctx, agent.Options{File: parse(t, yaml), Logger: slog.New(slog.NewTextHandler(l, nil))})
+	status, err := agent.Run(ctx, agent.Options{File: parse(t, yaml),
+		Logger: slog.New(slog.NewTextHandler(l, nil))})
 	require.Error(t, err, l.String())
 	require.ErrorAs(t, err, new(agent.Problem), err.Error())
 	require.Equal(t, 2, status)
@@ -72,7 +73,8 @@ func TestRun_WaitsForWhatIsOutside(t *testing.T) {
 	gossip, freeGossip := busyTCP(t)
 	write("empty", "[]")()
 	write("text", `["secret!"]`)()
-	file := "split-brain-resolver: {lease-majority: {lease-implementation: file}}\nlease: {file: {path: '" + dir + "/leases/s.lease'}}"
+	file := "split-brain-resolver: {lease-majority: {lease-implementation: file}}\nlease: {file: {path: '" +
+		dir + "/leases/s.lease'}}"
 	damaged := filepath.Join(dir, "s@n1.json")
 	require.NoError(t, os.WriteFile(damaged, nil, 0o600))
 	for _, c := range []struct {
@@ -95,7 +97,8 @@ func TestRun_WaitsForWhatIsOutside(t *testing.T) {
 			r := start(t, "system: s\nhttp: {listen: '127.0.0.1:0'}\n"+c.yaml)
 			r.becomes("says what it waits for", func() bool {
 				code, text := r.get("/healthz/ready")
-				return code == http.StatusServiceUnavailable && strings.HasPrefix(text, "starting: ") && strings.Contains(text, c.want)
+				return code == http.StatusServiceUnavailable && strings.HasPrefix(text, "starting: ") &&
+					strings.Contains(text, c.want)
 			})
 			code, _ := r.get("/healthz/live")
 			require.Equal(t, http.StatusOK, code, "waiting is no reason to be started again")
@@ -105,7 +108,8 @@ func TestRun_WaitsForWhatIsOutside(t *testing.T) {
 			require.Equal(t, "file", st.Lease.Kind)
 			c.mend()
 			r.ready()
-			require.Equal(t, 1, len(r.log.With("level=ERROR"))+len(r.log.With("waits and does not join")), "%s", r.log) // however often it tried
+			// however often it tried
+			require.Equal(t, 1, len(r.log.With("level=ERROR"))+len(r.log.With("waits and does not join")), "%s", r.log)
 			require.Equal(t, strings.Contains(c.yaml, "pid-file"), len(r.log.With("hooks.pid-file is not there")) == 1)
 			require.NotContains(t, r.log.String(), "secret!")
 			r.leaves()
@@ -128,13 +132,16 @@ func TestRun_WaitsForItsPort(t *testing.T) {
 func TestRun_WaitsForPortAndFolderBesideAnAgent(t *testing.T) {
 	dir := home(t)
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "state"), nil, 0o600))
-	lease := "\nsplit-brain-resolver: {lease-majority: {lease-implementation: file}}\nlease: {file: {path: '" + dir + "/s.lease'}}"
+	lease := "\nsplit-brain-resolver: {lease-majority: {lease-implementation: file}}\nlease: {file: {path: '" +
+		dir + "/s.lease'}}"
 	t.Setenv("STATE_DIRECTORY", filepath.Join(dir, "state"))
 	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
 	require.NoError(t, err)
-	r := start(t, "system: s\nserf: {probe: '"+udp.LocalAddr().String()+"', rpc: '127.0.0.1:1'}\nhttp: {listen: '127.0.0.1:0'}"+lease)
+	r := start(t, "system: s\nserf: {probe: '"+udp.LocalAddr().String()+
+		"', rpc: '127.0.0.1:1'}\nhttp: {listen: '127.0.0.1:0'}"+lease)
 	says := func(want string) {
-		r.becomes("says "+want, func() bool { _, text := r.get("/healthz/ready"); return strings.Contains(text, want) })
+		r.becomes("says "+want,
+			func() bool { _, text := r.get("/healthz/ready"); return strings.Contains(text, want) })
 	}
 	says("set STATE_DIRECTORY to a folder that can be written")
 	require.NoError(t, os.Remove(filepath.Join(dir, "state")))
@@ -189,12 +196,14 @@ func TestRun_WaitsForRights(t *testing.T) {
 	ns := cluster.Namespace(t)
 	kubeconfig, err := cluster.LeastPrivilegeKubeconfig(ctx, ns, "other-sbr")
 	require.NoError(t, err)
-	hook := "hooks: {on-suspend: [/bin/sh, -c, 'echo \"$SBR_REASON\" > " + dir + "/suspended'], on-resume: [touch, " + dir + "/resumed]}"
+	hook := "hooks: {on-suspend: [/bin/sh, -c, 'echo \"$SBR_REASON\" > " + dir +
+		"/suspended'], on-resume: [touch, " + dir + "/resumed]}"
 	r := start(t, "system: s\nserf: {node: n1, bind: '127.0.0.1:0'}\nhttp: {listen: '127.0.0.1:0'}\nsplit-brain-resolver: {settle-after: 1s}\n"+hook+
 		"\nlease: {kubernetes: {namespace: "+ns+", kubeconfig: "+kubeconfig+"}}")
 	r.becomes("says what is refused", func() bool {
 		code, text := r.get("/healthz/ready")
-		return code == http.StatusServiceUnavailable && strings.Contains(text, "s-sbr cannot be used") && strings.Contains(text, "forbidden")
+		return code == http.StatusServiceUnavailable && strings.Contains(text, "s-sbr cannot be used") &&
+			strings.Contains(text, "forbidden")
 	})
 	st := r.view()
 	require.Equal(t, downing.StateStarting, st.State)
@@ -229,7 +238,8 @@ func TestRun_WaitsForTheRPCKey(t *testing.T) {
 	}
 	home(t)
 	a := serftest.Start(t, serftest.Options{Node: "n1", RPCAuth: "sesame"})
-	r := start(t, "system: s\nhttp: {listen: '127.0.0.1:0'}\nserf: {rpc: '"+a.RPC()+"', rpc-auth-key: wrong, probe: '127.0.0.1:0'}")
+	r := start(t, "system: s\nhttp: {listen: '127.0.0.1:0'}\nserf: {rpc: '"+a.RPC()+
+		"', rpc-auth-key: wrong, probe: '127.0.0.1:0'}")
 	r.becomes("says so", func() bool {
 		_, text := r.get("/healthz/ready")
 		return strings.Contains(text, "rpc-auth-key")

@@ -178,7 +178,8 @@ func TestAgent_MembersTagsAndQueries(t *testing.T) {
 
 		_, before, _ := s[0].Members()
 		require.Less(t, time.Since(before), within)
-		eventually(t, "the members are read again", func() bool { _, asked, _ := s[0].Members(); return asked.After(before) })
+		eventually(t, "the members are read again",
+			func() bool { _, asked, _ := s[0].Members(); return asked.After(before) })
 	})
 }
 

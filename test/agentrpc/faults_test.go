@@ -209,7 +209,8 @@ func TestOpen_WaitsForTheAgent(t *testing.T) {
 			require.NotErrorIs(t, err, downing.ErrAgentAuth)
 			require.ErrorContains(t, err, addr)
 			require.NotContains(t, err.Error(), "\n")
-			require.Len(t, log.With("waiting for the Serf agent"), 1, "said again when the error is another one: %s", log)
+			require.Len(t, log.With("waiting for the Serf agent"),
+				1, "said again when the error is another one: %s", log)
 			if _, _, silence := a.Members(); tc.want != nil {
 				require.ErrorIs(t, silence, tc.want)
 				require.ErrorContains(t, silence, tc.text)

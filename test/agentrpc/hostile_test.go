@@ -204,7 +204,8 @@ func TestStream_Flood(t *testing.T) {
 func TestStream_FloodOfTheOtherLine(t *testing.T) {
 	const flood, ours = 20_000, 100
 	i := newImpostor(t, streamed(slices.Repeat([][]byte{packQuery(1, wire.MessageQuery, "ours"), packQuery(1, wire.FrameQuery, "astray")}, ours)...))
-	i.talk = streamed(slices.Repeat([][]byte{packQuery(1, wire.FrameQuery, "junk"), packQuery(1, wire.MessageQuery, "astray")}, flood)...)
+	i.talk = streamed(slices.Repeat([][]byte{packQuery(1, wire.FrameQuery, "junk"),
+		packQuery(1, wire.MessageQuery, "astray")}, flood)...)
 	s := open(t, quietOptions(i.listen.Addr().String()))
 	count := func(what string) (n int) {
 		s.mu.Lock()
@@ -216,7 +217,8 @@ func TestStream_FloodOfTheOtherLine(t *testing.T) {
 		}
 		return n
 	}
-	eventually(t, "the resolver's queries are heard", func() bool { return count(wire.MessageQuery+" ours") == ours })
+	eventually(t, "the resolver's queries are heard",
+		func() bool { return count(wire.MessageQuery+" ours") == ours })
 	eventually(t, "some of the others are heard", func() bool { return count(" junk") > 0 })
 	require.Never(t, func() bool { return !s.current() }, time.Second, time.Millisecond)
 	require.Less(t, count(" junk"), flood/2)
@@ -241,13 +243,15 @@ func TestMembers_ManyAnswersAreNoFlood(t *testing.T) {
 	i := newImpostor(t, streamed())
 	list := []object{member("n1")}
 	for n := range 5000 {
-		list = append(list, object{"Name": fmt.Sprint("m", n), "Status": "alive", "Tags": object{"pad": strings.Repeat("x", 300)}})
+		list = append(list, object{"Name": fmt.Sprint("m", n), "Status": "alive",
+			"Tags": object{"pad": strings.Repeat("x", 300)}})
 	}
 	i.lists(list...)
 	var read atomic.Int64
 	i.onMembers = func() { read.Add(1) }
 	s := open(t, quietOptions(i.listen.Addr().String()))
-	eventually(t, "more than the bound has been read", func() bool { return read.Load()*int64(len(i.members)) > 40<<20 })
+	eventually(t, "more than the bound has been read",
+		func() bool { return read.Load()*int64(len(i.members)) > 40<<20 })
 	require.True(t, s.current())
 	i.mu.Lock()
 	defer i.mu.Unlock()

@@ -49,7 +49,8 @@ func TestFind(t *testing.T) {
 func write(t *testing.T, html string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "page.html")
-	require.NoError(t, os.WriteFile(path, []byte("<!DOCTYPE html><html lang=en><meta charset=utf-8><link rel=icon href=data:,>"+html), 0o600))
+	require.NoError(t, os.WriteFile(path,
+		[]byte("<!DOCTYPE html><html lang=en><meta charset=utf-8><link rel=icon href=data:,>"+html), 0o600))
 	return "file://" + path
 }
 
@@ -72,7 +73,8 @@ func TestPage_HasNoNetwork(t *testing.T) {
 	p := Open(t, write(t, `<p>quiet`), Options{})
 	url := strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
 	require.Equal(t, "failed", Eval[string](p, `document.title = "", "failed"`))
-	p.Await(`window.asked ? window.done : (window.asked = true, fetch("` + url + `").catch(() => {}).finally(() => { window.done = true }), false)`)
+	p.Await(`window.asked ? window.done : (window.asked = true, fetch("` + url +
+		`").catch(() => {}).finally(() => { window.done = true }), false)`)
 	require.Empty(t, asked)
 }
 

@@ -46,7 +46,8 @@ func start() {
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path),
-		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"), // no network but a server of the test's own
+		// no network but a server of the test's own
+		chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"),
 		chromedp.Flag("hide-scrollbars", true),
 		chromedp.Flag("lang", "en"),
 		chromedp.DisableGPU,
@@ -204,7 +205,8 @@ func Eval[T any](p *Page, expression string) T {
 // Picture is what the window shows, as WebP.
 func (p *Page) Picture() []byte {
 	p.tb.Helper()
-	r, err := chromedp.Call(p.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatWebp})
+	r, err := chromedp.Call(p.ctx, page.CaptureScreenshot,
+		page.CaptureScreenshotParams{Format: page.CaptureScreenshotFormatWebp})
 	if err != nil {
 		p.tb.Fatal(err)
 	}

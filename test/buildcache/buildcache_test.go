@@ -82,7 +82,8 @@ func TestEnsure_UnusableFolder(t *testing.T) {
 }
 
 func TestFolder(t *testing.T) {
-	for env, want := range map[string]string{"": "/repo/.cache/kind", "/elsewhere": "/elsewhere/kind", "other": "/repo/other/kind"} {
+	for env, want := range map[string]string{"": "/repo/.cache/kind", "/elsewhere": "/elsewhere/kind",
+		"other": "/repo/other/kind"} {
 		t.Setenv(Env, env)
 		require.Equal(t, want, Folder("/repo", "kind"))
 	}
@@ -96,7 +97,8 @@ func TestRoot_Outside(t *testing.T) {
 
 func newModule(t *testing.T, program string) string {
 	dir := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module example.com/tiny\n\ngo 1.26.0\n"), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.mod"),
+		[]byte("module example.com/tiny\n\ngo 1.26.0\n"), 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "go.sum"), nil, 0o600))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "main.go"), []byte(program), 0o600))
 	return dir
@@ -113,7 +115,8 @@ func TestBuild_WhateverTheCallersFlags(t *testing.T) {
 }
 
 func TestBuild_CompilerErrorInOneLine(t *testing.T) {
-	err := Build(t.Context(), newModule(t, "package main\n\nfunc main() { oops() }\n"), "", ".", filepath.Join(t.TempDir(), "program"))
+	err := Build(t.Context(), newModule(t, "package main\n\nfunc main() { oops() }\n"), "",
+		".", filepath.Join(t.TempDir(), "program"))
 	require.ErrorContains(t, err, "undefined: oops")
 	require.NotContains(t, err.Error(), "\n")
 }

@@ -23,16 +23,20 @@ type Program struct {
 // The programs, by the tests that need them: those of leases, of Serf's agent, of MongoDB, and of deploy/.
 var (
 	Etcd      = Program{name: "etcd", module: "test/kube", path: "go.etcd.io/etcd/server/v3"}
-	APIServer = Program{name: "kube-apiserver", module: "test/kube", path: "k8s.io/kubernetes/cmd/kube-apiserver"}
-	Serf      = Program{name: "serf", module: "test/serfagent", path: "github.com/hashicorp/serf/cmd/serf"}
+	APIServer = Program{name: "kube-apiserver", module: "test/kube",
+		path: "k8s.io/kubernetes/cmd/kube-apiserver"}
+	Serf = Program{name: "serf", module: "test/serfagent", path: "github.com/hashicorp/serf/cmd/serf"}
 	// FerretDB speaks MongoDB's wire protocol over SQLite: MongoDB itself is no Go module.
 	FerretDB  = Program{name: "ferretdb", module: "test/ferretdb", path: ".", source: "main.go"}
-	Kustomize = Program{name: "kustomize", module: "test/deploy/tools", path: "sigs.k8s.io/kustomize/kustomize/v5"}
+	Kustomize = Program{name: "kustomize", module: "test/deploy/tools",
+		path: "sigs.k8s.io/kustomize/kustomize/v5"}
 	// Promtool is built without service discovery, which no rule needs and which takes most of its time to
 	// build.
-	Promtool   = Program{name: "promtool", module: "test/deploy/tools", path: "github.com/prometheus/prometheus/cmd/promtool", tags: "remove_all_sd"}
-	Goreleaser = Program{name: "goreleaser", module: "test/deploy/tools/goreleaser", path: "github.com/goreleaser/goreleaser/v2"}
-	Syft       = Program{name: "syft", module: "test/deploy/tools/syft", path: "github.com/anchore/syft/cmd/syft"}
+	Promtool = Program{name: "promtool", module: "test/deploy/tools",
+		path: "github.com/prometheus/prometheus/cmd/promtool", tags: "remove_all_sd"}
+	Goreleaser = Program{name: "goreleaser", module: "test/deploy/tools/goreleaser",
+		path: "github.com/goreleaser/goreleaser/v2"}
+	Syft = Program{name: "syft", module: "test/deploy/tools/syft", path: "github.com/anchore/syft/cmd/syft"}
 )
 
 // Programs are all of them.
@@ -94,7 +98,8 @@ var (
 // Build builds a package of the module in a folder into output. The error has one line: the last of the
 // compiler's.
 func Build(ctx context.Context, module, tags, pkg, output string) error {
-	cmd := exec.CommandContext(ctx, "go", append(append([]string{"build"}, buildFlags...), "-tags", tags, "-o", output, pkg)...)
+	cmd := exec.CommandContext(ctx, "go", append(append([]string{"build"}, buildFlags...), "-tags", tags, "-o",
+		output, pkg)...)
 	cmd.Dir, cmd.Env = module, append(os.Environ(), buildSettings...)
 	// An interrupted go command stops its compilers; a killed one leaves them running.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
@@ -107,6 +112,7 @@ func Build(ctx context.Context, module, tags, pkg, output string) error {
 		return fmt.Errorf("buildcache: build %s: %w; run it again, what is compiled is kept", pkg, ctx.Err())
 	default:
 		lines := strings.Split(string(bytes.TrimSpace(said)), "\n")
-		return fmt.Errorf("buildcache: build %s: %w: %s; see all of it with: go -C %s build -o /dev/null %s", pkg, err, lines[len(lines)-1], module, pkg)
+		return fmt.Errorf("buildcache: build %s: %w: %s; see all of it with: go -C %s build -o /dev/null %s", pkg,
+			err, lines[len(lines)-1], module, pkg)
 	}
 }

@@ -28,7 +28,8 @@ func TestMain(m *testing.M) { os.Exit(kubetest.M(m).Run()) }
 func TestScript_Kubernetes(t *testing.T) {
 	cluster := kubetest.Shared(t)
 	bin := t.TempDir()
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-C", "../..", "-o", bin+"/", "./cmd/sbr").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-C", "../..", "-o", bin+"/",
+		"./cmd/sbr").CombinedOutput()
 	require.NoError(t, err, string(out))
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
@@ -109,8 +110,10 @@ func apply(ts *testscript.TestScript, cluster *kubetest.Cluster, args []string) 
 			return code
 		}
 		code := 0
-		for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-			if code = made(http.MethodPost, path); code != http.StatusNotFound { // a kind that was defined just now takes a moment
+		for deadline := time.Now().Add(15 * time.Second); time.Now().Before(deadline); time.Sleep(
+			50 * time.Millisecond) {
+			// a kind that was defined just now takes a moment
+			if code = made(http.MethodPost, path); code != http.StatusNotFound {
 				break
 			}
 		}

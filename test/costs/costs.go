@@ -122,7 +122,8 @@ func (t *Target) acquire(b *testing.B) {
 func text(b *testing.B) string {
 	settings := lease.DefaultSettings()
 	text, err := lease.MarshalRecord(lease.Record{
-		Holder: "a", Token: 1, Nonce: rand.Text(), TTL: settings.HeartbeatTimeout, Acquired: time.Now(), Renewed: time.Now(),
+		Holder: "a", Token: 1, Nonce: rand.Text(), TTL: settings.HeartbeatTimeout, Acquired: time.Now(),
+		Renewed: time.Now(),
 	})
 	require.NoError(b, err)
 	return string(text)
@@ -220,7 +221,8 @@ func pause(b *testing.B, d time.Duration) {
 // takeOver is from a holder's crash until another owner holds the lease, over the time-to-live. The medians
 // of five.
 func (t *Target) takeOver(b *testing.B) {
-	settings := lease.Settings{HeartbeatTimeout: ttl, HeartbeatInterval: ttl * 2 / 15, OperationTimeout: time.Second}
+	settings := lease.Settings{HeartbeatTimeout: ttl, HeartbeatInterval: ttl * 2 / 15,
+		OperationTimeout: time.Second}
 	var took []time.Duration
 	for b.Loop() {
 		for range 5 {

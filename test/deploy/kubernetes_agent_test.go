@@ -37,7 +37,8 @@ func TestKubernetes_StockAgentTakesTheArguments(t *testing.T) {
 	require.NoError(t, err)
 	keyring := filepath.Join(t.TempDir(), "keyring.json")
 	require.NoError(t, os.WriteFile(keyring, []byte(`["5K9OtfP7efFrNKe5WCQvXvnaXJ5cWP0SvXiwe0kkjM4="]`), 0o400))
-	spec := find(t, render(t, filepath.Join(kubernetesDir, "base/sidecar")), "StatefulSet").at("spec", "template", "spec").(object)
+	spec := find(t, render(t, filepath.Join(kubernetesDir, "base/sidecar")), "StatefulSet").at("spec",
+		"template", "spec").(object)
 	container := spec["containers"].([]any)[0].(object)
 	gossip, rpc := freePort(t), freePort(t)
 	here := strings.NewReplacer(
@@ -63,7 +64,8 @@ func TestKubernetes_StockAgentTakesTheArguments(t *testing.T) {
 
 	require.Eventually(t, func() bool {
 		out, err := exec.CommandContext(t.Context(), binary, "members", "-rpc-addr=127.0.0.1:"+rpc).CombinedOutput()
-		return err == nil && strings.Contains(string(out), "serf-0."+podUID+" ") && strings.Contains(string(out), "127.0.0.1:"+gossip)
+		return err == nil && strings.Contains(string(out), "serf-0."+podUID+" ") &&
+			strings.Contains(string(out), "127.0.0.1:"+gossip)
 	}, time.Minute, 50*time.Millisecond, "the agent does not answer under its name")
 	out, err := exec.CommandContext(t.Context(), binary, "info", "-rpc-addr=127.0.0.1:"+rpc).CombinedOutput()
 	require.NoError(t, err)

@@ -42,7 +42,8 @@ func (o object) send(t *testing.T, cluster *kubetest.Cluster, layer, method, que
 	path := o.path(t) + query + "dryRun=All&fieldValidation=Strict"
 	resp, said, err := cluster.Send(t.Context(), method, path, contentType, body)
 	require.NoError(t, err)
-	require.Contains(t, []int{200, 201}, resp.StatusCode, "%s: %s %s: %s", layer, o.kind(), o.metadata("name"), said)
+	require.Contains(t, []int{200, 201}, resp.StatusCode, "%s: %s %s: %s", layer, o.kind(),
+		o.metadata("name"), said)
 	require.Empty(t, resp.Header.Values("Warning"), "%s: %s", layer, o.kind())
 }
 
@@ -64,7 +65,8 @@ func (o object) path(t *testing.T) string {
 // pod is one as the StatefulSet would make it.
 func (o object) pod(namespace string) object {
 	pod := object{"apiVersion": "v1", "kind": "Pod", "spec": o.at("spec", "template", "spec")}
-	pod["metadata"] = object{"name": o.metadata("name") + "-0", "namespace": namespace, "labels": o.at("spec", "template", "metadata", "labels")}
+	pod["metadata"] = object{"name": o.metadata("name") + "-0", "namespace": namespace,
+		"labels": o.at("spec", "template", "metadata", "labels")}
 	return pod
 }
 
@@ -92,7 +94,8 @@ func TestKubernetes_ServerSideDryRun(t *testing.T) {
 			layer = filepath.Join(kubernetesDir, layer)
 		}
 		rendered := render(t, layer)
-		require.NoError(t, cluster.CreateNamespace(t.Context(), find(t, rendered, "StatefulSet").metadata("namespace")))
+		require.NoError(t, cluster.CreateNamespace(t.Context(),
+			find(t, rendered, "StatefulSet").metadata("namespace")))
 		for _, o := range rendered {
 			o.apply(t, cluster, layer)
 		}

@@ -78,7 +78,8 @@ func rightsOf(t *testing.T, namespace string) string {
 func TestKubernetes_RightsAreThoseOfManifests(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(kubernetesDir, "base", "common", "rights.yaml"))
 	require.NoError(t, err)
-	require.Equal(t, rightsOf(t, "serf"), string(text), "sbr manifests --system serf -n serf --service-account serf")
+	require.Equal(t, rightsOf(t, "serf"), string(text),
+		"sbr manifests --system serf -n serf --service-account serf")
 	for _, layer := range layers {
 		rendered := render(t, filepath.Join(kubernetesDir, layer))
 		namespace := find(t, rendered, "StatefulSet").metadata("namespace")
@@ -91,7 +92,8 @@ func TestKubernetes_RightsAreThoseOfManifests(t *testing.T) {
 			require.Equal(t, want, got, "%s", layer)
 		}
 		account := find(t, rendered, "ServiceAccount")
-		require.Equal(t, account.metadata("name"), find(t, rendered, "StatefulSet").at("spec", "template", "spec", "serviceAccountName"))
+		require.Equal(t, account.metadata("name"),
+			find(t, rendered, "StatefulSet").at("spec", "template", "spec", "serviceAccountName"))
 	}
 }
 
@@ -106,7 +108,8 @@ func TestKubernetes_ConfigurationFits(t *testing.T) {
 		require.Empty(t, f.Warnings(replicas), "%s", layer)
 		require.Equal(t, replicas/2+1, f.SplitBrainResolver.MinMembers, "%s", layer)
 		require.Equal(t, config.ImplementationKubernetes, f.SplitBrainResolver.LeaseMajority.LeaseImplementation)
-		require.Equal(t, []any{f.LeaseName()}, find(t, rendered, "Role").at("rules").([]any)[0].(object)["resourceNames"], "%s", layer)
+		require.Equal(t, []any{f.LeaseName()},
+			find(t, rendered, "Role").at("rules").([]any)[0].(object)["resourceNames"], "%s", layer)
 		mounted := false
 		for _, v := range set.at("spec", "template", "spec", "volumes").([]any) {
 			if source, ok := v.(object)["configMap"].(object); ok {
@@ -120,7 +123,8 @@ func TestKubernetes_ConfigurationFits(t *testing.T) {
 // The API server gets the token into the container of sbr and into no other.
 func TestKubernetes_OnlySbrHasTheToken(t *testing.T) {
 	for _, layer := range layers {
-		spec := find(t, render(t, filepath.Join(kubernetesDir, layer)), "StatefulSet").at("spec", "template", "spec").(object)
+		spec := find(t, render(t, filepath.Join(kubernetesDir, layer)), "StatefulSet").at("spec", "template",
+			"spec").(object)
 		require.Equal(t, false, spec["automountServiceAccountToken"])
 		with := map[string]bool{}
 		for _, c := range containers(spec) {
@@ -154,7 +158,8 @@ func containers(spec object) (all []object) {
 // that is made of them.
 func TestKubernetes_TelemetryNamesThePod(t *testing.T) {
 	for _, layer := range layers {
-		spec := find(t, render(t, filepath.Join(kubernetesDir, layer)), "StatefulSet").at("spec", "template", "spec").(object)
+		spec := find(t, render(t, filepath.Join(kubernetesDir, layer)), "StatefulSet").at("spec", "template",
+			"spec").(object)
 		var attributes string
 		known := make(map[string]string)
 		for _, c := range containers(spec) {
@@ -205,9 +210,10 @@ func TestKubernetes_PodMonitorFindsThePods(t *testing.T) {
 		require.Equal(t, set.at("spec", "selector"), monitor.at("spec", "selector"), layer)
 		endpoint := monitor.at("spec", "podMetricsEndpoints").([]any)[0].(object)
 		isScraped := func(port any) bool { return port.(object)["name"] == endpoint["port"] }
-		require.True(t, slices.ContainsFunc(containers(set.at("spec", "template", "spec").(object)), func(c object) bool {
-			ports, _ := c["ports"].([]any)
-			return c["name"] == "sbr" && slices.ContainsFunc(ports, isScraped)
-		}), layer)
+		require.True(t, slices.ContainsFunc(containers(set.at("spec", "template", "spec").(object)),
+			func(c object) bool {
+				ports, _ := c["ports"].([]any)
+				return c["name"] == "sbr" && slices.ContainsFunc(ports, isScraped)
+			}), layer)
 	}
 }

@@ -48,11 +48,13 @@ func TestRelease(t *testing.T) {
 		require.Len(t, strings.Split(strings.TrimSpace(string(sums)), "\n"), 4, "archive, deb, rpm, SBOM")
 	})
 	t.Run("archive", func(t *testing.T) {
-		for _, name := range []string{"LICENSE", "README.md", "examples/sbr.yaml", "systemd/sbr-agent.service", "man/man1/sbr.1.gz", "man/man1/sbr-agent.1.gz", "completions/sbr.bash", "completions/_sbr"} {
+		for _, name := range []string{"LICENSE", "README.md", "examples/sbr.yaml", "systemd/sbr-agent.service",
+			"man/man1/sbr.1.gz", "man/man1/sbr-agent.1.gz", "completions/sbr.bash", "completions/_sbr"} {
 			require.FileExists(t, filepath.Join(filepath.Dir(program), name))
 		}
 		require.Contains(t, run(t, "", program, "version"), "sbr v"+version, "the version is the tag's")
-		require.Contains(t, run(t, "", program, "config", "check", "-f", filepath.Join(filepath.Dir(program), "examples/sbr.yaml")), "is valid")
+		require.Contains(t, run(t, "", program, "config", "check", "-f",
+			filepath.Join(filepath.Dir(program), "examples/sbr.yaml")), "is valid")
 	})
 	t.Run("an empty root is enough", func(t *testing.T) { emptyRoot(t, program) })
 	t.Run("deb", func(t *testing.T) { debian(t, one(t, dist, "*.deb")) })
@@ -98,9 +100,11 @@ func makeRelease(t *testing.T, dir string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), releaseTimeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, pathOf(t, buildcache.Goreleaser), "release", "--clean", "--skip=publish,announce")
+	cmd := exec.CommandContext(ctx, pathOf(t, buildcache.Goreleaser), "release", "--clean",
+		"--skip=publish,announce")
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(pathOf(t, buildcache.Syft))+string(os.PathListSeparator)+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(pathOf(t, buildcache.Syft))+string(os.PathListSeparator)+
+		os.Getenv("PATH"))
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return filepath.Join(dir, ".cache", "dist")
@@ -110,7 +114,8 @@ func makeRelease(t *testing.T, dir string) string {
 func copyTree(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for path := range strings.SplitSeq(strings.TrimSuffix(run(t, "..", "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"), "\x00"), "\x00") {
+	for path := range strings.SplitSeq(strings.TrimSuffix(run(t, "..", "git", "ls-files", "-z", "--cached",
+		"--others", "--exclude-standard"), "\x00"), "\x00") {
 		info, err := os.Lstat(filepath.Join("..", path))
 		if os.IsNotExist(err) || err == nil && !info.Mode().IsRegular() {
 			continue
@@ -131,7 +136,8 @@ func run(t *testing.T, dir, program string, args ...string) string {
 	cmd := exec.CommandContext(t.Context(), program, args...)
 	cmd.Dir = dir
 	// A commit of the same tree at the same time is the same commit.
-	cmd.Env = append(os.Environ(), "GIT_COMMITTER_DATE=2026-01-02T03:04:05Z", "GIT_AUTHOR_DATE=2026-01-02T03:04:05Z", "LC_ALL=C")
+	cmd.Env = append(os.Environ(), "GIT_COMMITTER_DATE=2026-01-02T03:04:05Z",
+		"GIT_AUTHOR_DATE=2026-01-02T03:04:05Z", "LC_ALL=C")
 	var said strings.Builder
 	cmd.Stderr = &said
 	out, err := cmd.Output()
@@ -213,10 +219,12 @@ func debian(t *testing.T, deb string) {
 	for _, dir := range []string{"var/lib/dpkg/info", "var/lib/dpkg/updates", "var/lib/dpkg/triggers", "etc"} {
 		require.NoError(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
 	}
-	for name, text := range map[string]string{"var/lib/dpkg/status": "", "etc/passwd": "root:x:0:0:root:/root:/bin/sh\n", "etc/group": "root:x:0:\n"} {
+	for name, text := range map[string]string{"var/lib/dpkg/status": "",
+		"etc/passwd": "root:x:0:0:root:/root:/bin/sh\n", "etc/group": "root:x:0:\n"} {
 		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o644))
 	}
-	dpkg := []string{"--root=" + root, "--force-script-chrootless", "--force-not-root", "--log=" + filepath.Join(root, "dpkg.log")}
+	dpkg := []string{"--root=" + root, "--force-script-chrootless", "--force-not-root",
+		"--log=" + filepath.Join(root, "dpkg.log")}
 	run(t, "", "dpkg", append(dpkg, "-i", deb)...)
 	for _, path := range packaged {
 		path = filepath.Join(root, strings.ReplaceAll(path, "%s", "vendor-completions"))
@@ -226,7 +234,8 @@ func debian(t *testing.T, deb string) {
 	}
 	users, err := os.ReadFile(filepath.Join(root, "etc/passwd"))
 	require.NoError(t, err)
-	require.Regexp(t, `(?m)^sbr:x:[0-9]+:[0-9]+:.*:/usr/sbin/nologin$`, string(users), "the unit's user is there")
+	require.Regexp(t, `(?m)^sbr:x:[0-9]+:[0-9]+:.*:/usr/sbin/nologin$`, string(users),
+		"the unit's user is there")
 	require.Contains(t, run(t, "", filepath.Join(root, "usr/bin/sbr"), "version"), "sbr v"+version)
 	run(t, "", "dpkg", append(dpkg, "-r", "sbr")...)
 	require.NoFileExists(t, filepath.Join(root, "usr/bin/sbr"))
@@ -242,7 +251,8 @@ func redHat(t *testing.T, path string) {
 		require.Contains(t, files, strings.ReplaceAll(name, "%s", "site-functions"))
 	}
 	header := run(t, "", "rpm", "-qp", "--qf", "%{NAME} %{VERSION} %{ARCH} %{LICENSE}", path)
-	require.Equal(t, fmt.Sprintf("sbr %s %s Apache-2.0", version, map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]), header)
+	require.Equal(t, fmt.Sprintf("sbr %s %s Apache-2.0", version,
+		map[string]string{"amd64": "x86_64", "arm64": "aarch64"}[runtime.GOARCH]), header)
 	require.Contains(t, run(t, "", "rpm", "-qp", "--scripts", path), "systemd-sysusers")
 }
 
@@ -275,7 +285,8 @@ func emptyRoot(t *testing.T, program string) {
 	in := func(args ...string) (string, error) {
 		cmd := exec.CommandContext(t.Context(), "/sbr", args...)
 		cmd.Path, cmd.Dir, cmd.Env = "/sbr", "/", []string{}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root,
+			Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}

@@ -54,8 +54,10 @@ func TestSystemd_TheAgentComesBackExceptForABadConfiguration(t *testing.T) {
 	require.Equal(t, []string{"notify"}, service["Type"], "what is bound to it starts once this member may work")
 	require.Equal(t, []string{"infinity"}, service["TimeoutStartSec"], "which needs the others")
 	require.Equal(t, []string{"15s"}, service["WatchdogSec"], "and ends when the agent is frozen")
-	require.Equal(t, []string{"SIGKILL"}, service["WatchdogSignal"], "Go ends with 2 on SIGABRT, which would be no restart")
-	require.Equal(t, []string{"always"}, readUnit(t, "systemd/serf.service")["Service"]["Restart"], "a downed member's agent starts anew")
+	require.Equal(t, []string{"SIGKILL"}, service["WatchdogSignal"],
+		"Go ends with 2 on SIGABRT, which would be no restart")
+	require.Equal(t, []string{"always"}, readUnit(t, "systemd/serf.service")["Service"]["Restart"],
+		"a downed member's agent starts anew")
 }
 
 // root is one in which systemd-analyze finds everything that the units name.
@@ -68,7 +70,8 @@ func systemdRoot(t *testing.T) string {
 	units := filepath.Join(root, "etc", "systemd", "system")
 	require.NoError(t, os.CopyFS(units, os.DirFS("systemd")))
 	for _, name := range []string{"sysinit", "basic", "shutdown", "network-online", "multi-user"} {
-		require.NoError(t, os.WriteFile(filepath.Join(units, name+".target"), []byte("[Unit]\nDescription="+name+"\n"), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(units, name+".target"),
+			[]byte("[Unit]\nDescription="+name+"\n"), 0o600))
 	}
 	bin := filepath.Join(root, "usr", "bin")
 	require.NoError(t, os.MkdirAll(bin, 0o755))
@@ -82,7 +85,8 @@ func systemdRoot(t *testing.T) string {
 func TestSystemd_Verify(t *testing.T) {
 	root := systemdRoot(t)
 	units := "/etc/systemd/system/"
-	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no", "--recursive-errors=yes",
+	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", "--man=no",
+		"--recursive-errors=yes",
 		"--root="+root, units+"sbr-agent.service", units+"serf.service").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	require.Empty(t, out)
@@ -94,7 +98,8 @@ const maxExposure = "20"
 
 func TestSystemd_IsHardened(t *testing.T) {
 	systemdRoot(t)
-	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=yes", "--no-pager", "--threshold="+maxExposure,
+	out, err := exec.CommandContext(t.Context(), "systemd-analyze", "security", "--offline=yes", "--no-pager",
+		"--threshold="+maxExposure,
 		"systemd/sbr-agent.service").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 }

@@ -48,7 +48,8 @@ func alerts(t *testing.T) (all []alert) {
 
 // Promtool accepts the rules, and its own tests of them pass.
 func TestAlerts_Promtool(t *testing.T) {
-	for _, args := range [][]string{{"check", "rules", "--lint=all", "--lint-fatal", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
+	for _, args := range [][]string{{"check", "rules", "--lint=all", "--lint-fatal", "alerts.yaml"},
+		{"test", "rules", "alerts_test.yaml"}} {
 		out, err := runProgram(t, buildcache.Promtool, "prometheus", args...)
 		require.NoError(t, err, "%s", out)
 	}

@@ -93,7 +93,8 @@ func whole(t *testing.T, hosts []*host) {
 	soon(t, "all are up and see each other", func() bool {
 		for _, h := range hosts {
 			s := h.provider.Status()
-			if s.State != sbr.StateUp || len(s.Members) != len(hosts) || len(s.Unreachable) > 0 || len(s.Untagged) > 0 {
+			if s.State != sbr.StateUp || len(s.Members) != len(hosts) || len(s.Unreachable) > 0 ||
+				len(s.Untagged) > 0 {
 				return false
 			}
 		}
@@ -131,7 +132,8 @@ func TestBeside_StockAgents(t *testing.T) {
 		require.Contains(t, n3.provider.Reason(), "the Serf agent did not answer for 4s")
 		for _, h := range hosts[:2] {
 			soon(t, "it is removed", func() bool {
-				return len(h.provider.Status().Members) == 2 && h.serfSays(t, "n3") == serf.StatusLeft.String() && h.provider.Status().State == sbr.StateUp
+				return len(h.provider.Status().Members) == 2 && h.serfSays(t, "n3") == serf.StatusLeft.String() &&
+					h.provider.Status().State == sbr.StateUp
 			})
 			require.NotEqual(t, sbr.StateDown, h.provider.Status().State)
 		}

@@ -118,7 +118,8 @@ func TestSplit_RealAPIServer(t *testing.T) {
 			require.Empty(t, a.written(), "the cluster was whole")
 
 			require.NoError(t, c.Net.Partition(tc.winners, tc.losers))
-			c.Eventually(time.Minute, "the majority has not won", func() bool { return slices.Equal(tc.winners, c.Up()) })
+			c.Eventually(time.Minute, "the majority has not won",
+				func() bool { return slices.Equal(tc.winners, c.Up()) })
 
 			object := a.do(http.MethodGet, a.path()+"/"+leaseName, nil)
 			meta := object["metadata"].(map[string]any)

@@ -153,7 +153,8 @@ func (c *cluster) failover(t testing.TB, stop, goOn func(leader *member)) {
 	require.GreaterOrEqual(t, old, 0, "the cluster has no leader")
 	stop(c.members[old])
 	others := slices.Delete(slices.Clone(c.members), old, old+1)
-	require.Eventually(t, func() bool { return slices.ContainsFunc(others, leads) }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return slices.ContainsFunc(others, leads) }, 30*time.Second,
+		10*time.Millisecond)
 	require.NoError(t, c.healthy())
 	goOn(c.members[old])
 }

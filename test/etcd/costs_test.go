@@ -27,11 +27,12 @@ func BenchmarkCosts(b *testing.B) {
 	dial := func(b *testing.B, at string) *clientv3.Client {
 		cfg := clientv3.Config{Endpoints: []string{"http://" + at}, Logger: zap.NewNop()}
 		if at != u.Host {
-			cfg.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(func(ctx context.Context, method string, ask, answer any,
-				conn *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
-				requests.Add(1)
-				return next(ctx, method, ask, answer, conn, opts...)
-			})}
+			cfg.DialOptions = []grpc.DialOption{grpc.WithChainUnaryInterceptor(
+				func(ctx context.Context, method string, ask, answer any,
+					conn *grpc.ClientConn, next grpc.UnaryInvoker, opts ...grpc.CallOption) error {
+					requests.Add(1)
+					return next(ctx, method, ask, answer, conn, opts...)
+				})}
 		}
 		client, err := clientv3.New(cfg)
 		require.NoError(b, err)
@@ -82,7 +83,8 @@ func BenchmarkCosts(b *testing.B) {
 }
 
 func session(b *testing.B, client *clientv3.Client, ttl time.Duration) *concurrency.Session {
-	s, err := concurrency.NewSession(client, concurrency.WithTTL(int(ttl/time.Second)), concurrency.WithContext(b.Context()))
+	s, err := concurrency.NewSession(client, concurrency.WithTTL(int(ttl/time.Second)),
+		concurrency.WithContext(b.Context()))
 	require.NoError(b, err)
 	return s
 }

@@ -131,7 +131,8 @@ func TestErrors_SayWhatIsCertain(t *testing.T) {
 	_, err = s.Write(t.Context(), lease.Record{Holder: "\xff", Token: 1}, "")
 	assert.ErrorIs(t, err, lease.ErrRefused)
 	for name, bytes := range map[string]int{"for the server": 1_800_000, "for the client": 4 << 20} {
-		_, err = s.Write(t.Context(), lease.Record{Token: 1, Verdict: &sbr.Verdict{Reason: strings.Repeat("x", bytes)}}, "")
+		_, err = s.Write(t.Context(), lease.Record{Token: 1,
+			Verdict: &sbr.Verdict{Reason: strings.Repeat("x", bytes)}}, "")
 		assert.ErrorIs(t, err, lease.ErrTooLarge, name)
 		assert.ErrorIs(t, err, lease.ErrRefused, name)
 	}
@@ -198,7 +199,8 @@ func TestPreflight(t *testing.T) {
 	require.EqualValues(t, 1, got.Header.Revision, "nothing was written")
 
 	newUsers(t, admin, "root", "reader")
-	_, err = admin.RoleGrantPermission(t.Context(), "reader", key, "", clientv3.PermissionType(clientv3.PermRead))
+	_, err = admin.RoleGrantPermission(t.Context(), "reader", key, "",
+		clientv3.PermissionType(clientv3.PermRead))
 	require.NoError(t, err)
 	require.NoError(t, fill(t.Context(), admin))
 	require.ErrorIs(t, lease.Preflight(t.Context(), c.store(t, key)), lease.ErrRefused, "no space")

@@ -19,7 +19,8 @@ import (
 )
 
 // settings are the times of all parties: the defaults, shrunk.
-var settings = lease.Settings{HeartbeatTimeout: 8 * time.Second, HeartbeatInterval: time.Second, OperationTimeout: 2 * time.Second}
+var settings = lease.Settings{HeartbeatTimeout: 8 * time.Second, HeartbeatInterval: time.Second,
+	OperationTimeout: 2 * time.Second}
 
 const (
 	// slack is what a loaded machine may add to a bound.

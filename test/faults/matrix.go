@@ -49,7 +49,8 @@ type Whole struct{ Begin, End func() error }
 func Matrix(t *testing.T, target *Target) {
 	t.Helper()
 	for name := range target.Wholes {
-		require.True(t, slices.ContainsFunc(Table, func(r Row) bool { return r.whole && r.Name == name }), "the table has no %q", name)
+		require.True(t, slices.ContainsFunc(Table, func(r Row) bool { return r.whole && r.Name == name }),
+			"the table has no %q", name)
 	}
 	direct := &T{}
 	t.Cleanup(direct.Finish)
@@ -58,7 +59,9 @@ func Matrix(t *testing.T, target *Target) {
 		_, err := store.Read(ctx)
 		return err
 	})}
-	rows := slices.DeleteFunc(slices.Concat(Table, target.Rows), func(r Row) bool { return !strings.Contains(r.On, target.Name) })
+	rows := slices.DeleteFunc(slices.Concat(Table, target.Rows), func(r Row) bool {
+		return !strings.Contains(r.On, target.Name)
+	})
 	for i := range rows {
 		if r := &rows[i]; !r.whole {
 			for _, step := range steps {
@@ -195,7 +198,8 @@ type event struct {
 }
 
 func newEvent() *event {
-	return &event{ready: NewGate(), outcomes: NewGate(), happened: make(chan struct{}), over: make(chan struct{})}
+	return &event{ready: NewGate(), outcomes: NewGate(), happened: make(chan struct{}),
+		over: make(chan struct{})}
 }
 
 // leave is for a cell that is over: nobody waits for a cell that has failed.

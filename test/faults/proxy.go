@@ -95,7 +95,8 @@ func (p *Proxy) Set(mode Mode, once bool) {
 			l.reset()
 		}
 	case mode != Refuse && was == Refuse:
-		for p.listen(p.address) != nil { // the port is below the ephemeral range of nobody: it was taken a moment ago only
+		// the port is below the ephemeral range of nobody: it was taken a moment ago only
+		for p.listen(p.address) != nil {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}

@@ -120,7 +120,8 @@ func (c *cell) runWatch() {
 		outcome = "blind until healed"
 	}
 	c.heal()
-	require.True(c, c.catchesUp(seen, Describe(news), 4*slack), "the watch ends on %q, the record says %q", seen.Last(), Describe(news))
+	require.True(c, c.catchesUp(seen, Describe(news), 4*slack), "the watch ends on %q, the record says %q",
+		seen.Last(), Describe(news))
 	require.Empty(c, seen.Problem())
 	require.False(c, c.a.Check())
 	c.result(outcome, c.settled())
@@ -152,7 +153,8 @@ func (c *cell) breakStream() {
 }
 
 func (c *cell) catchesUp(seen *Sightings, news string, bound time.Duration) bool {
-	for end := time.Now().Add(bound); time.Now().Before(end) && c.ctx.Err() == nil; c.pause(20 * time.Millisecond) {
+	for end := time.Now().Add(bound); time.Now().Before(end) &&
+		c.ctx.Err() == nil; c.pause(20 * time.Millisecond) {
 		if seen.Last() == news {
 			return true
 		}

@@ -45,11 +45,14 @@ const (
 
 var (
 	// Recovers is the row of a fault that A gets over at once.
-	Recovers = [6]string{"granted; A 2", "granted; A 1", "granted; A 2", "kept; A 2", "released; free 2", "catches up; B 2"}
+	Recovers = [6]string{"granted; A 2", "granted; A 1", "granted; A 2", "kept; A 2", "released; free 2",
+		"catches up; B 2"}
 	// CutOff is the row of a party whose requests all fail before the server sees them.
-	CutOff = [6]string{"unknown; free 1", "unknown; absent", "unknown; free 1", "lost; A 2", "unknown; A 2", "blind until healed; B 2"}
+	CutOff = [6]string{"unknown; free 1", "unknown; absent", "unknown; free 1", "lost; A 2", "unknown; A 2",
+		"blind until healed; B 2"}
 	// Unheard is the row of a party whose requests are executed, and that never hears of it.
-	Unheard = [6]string{"unknown; free 1", "unknown; A 1", "unknown; A 2", "lost; A 2", "unknown; free 2", "blind until healed; B 2"}
+	Unheard = [6]string{"unknown; free 1", "unknown; A 1", "unknown; A 2", "lost; A 2", "unknown; free 2",
+		"blind until healed; B 2"}
 )
 
 // refused is the row of an answer that says for certain that nothing was written, as reads go on.
@@ -73,13 +76,15 @@ func caughtUp(r [6]string) [6]string {
 // half is the row of a fault that takes up most of a call, as a dead connection does that the client notices
 // late: what is left may be enough for another request, or for half of one, which is undone then.
 func half(r [6]string) [6]string {
-	r = either(inTime(r), [6]string{"unknown; A 2", "unknown; A 1", "unknown; A 2", "kept; A 2", "unknown; free 2", Recovers[5]})
+	r = either(inTime(r), [6]string{"unknown; A 2", "unknown; A 1", "unknown; A 2", "kept; A 2",
+		"unknown; free 2", Recovers[5]})
 	r[3] = Recovers[3]
 	return r
 }
 
 // unheardFree is what is left where A has undone its write already.
-var unheardFree = [6]string{"unknown; free 1", "unknown; free 1", "unknown; free 2", "lost; A 2", "unknown; free 2", "catches up; B 2"}
+var unheardFree = [6]string{"unknown; free 1", "unknown; free 1", "unknown; free 2", "lost; A 2",
+	"unknown; free 2", "catches up; B 2"}
 
 // either allows what any of the rows does.
 func either(rows ...[6]string) (all [6]string) {

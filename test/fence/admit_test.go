@@ -28,13 +28,15 @@ func newDB(t *testing.T) *sql.DB {
 	db, err := openDB(filepath.Join(t.TempDir(), "orders.db"))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, db.Close()) })
-	_, err = db.Exec(fence.Table + "; CREATE TABLE journal (id INTEGER PRIMARY KEY, resource TEXT, token BIGINT)")
+	_, err = db.Exec(fence.Table +
+		"; CREATE TABLE journal (id INTEGER PRIMARY KEY, resource TEXT, token BIGINT)")
 	require.NoError(t, err)
 	return db
 }
 
 // work admits the token, writes one line of the journal, and commits unless result is an error.
-func work(ctx context.Context, db *sql.DB, d fence.Dialect, resource string, token uint64, result error) error {
+func work(ctx context.Context, db *sql.DB, d fence.Dialect, resource string, token uint64,
+	result error) error {
 	tx, err := db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -43,7 +45,8 @@ func work(ctx context.Context, db *sql.DB, d fence.Dialect, resource string, tok
 	if err := fence.Admit(ctx, tx, d, resource, token); err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, "INSERT INTO journal (resource, token) VALUES (?, ?)", resource, int64(token)); err != nil {
+	if _, err := tx.ExecContext(ctx, "INSERT INTO journal (resource, token) VALUES (?, ?)", resource,
+		int64(token)); err != nil {
 		return err
 	}
 	if result != nil {
@@ -112,7 +115,8 @@ func TestAdmit_WithoutItsTableIsAnError(t *testing.T) {
 	err = work(t.Context(), db, fence.SQLite, "orders", 1, nil)
 	require.ErrorContains(t, err, `fence: admit token 1 for "orders"`)
 	require.NotErrorIs(t, err, fence.ErrStale)
-	require.ErrorContains(t, work(t.Context(), db, fence.Dialect{}, "orders", 1, nil), "use SQLite or PostgreSQL")
+	require.ErrorContains(t, work(t.Context(), db, fence.Dialect{}, "orders", 1, nil),
+		"use SQLite or PostgreSQL")
 }
 
 // Admit against a Fence in memory, which has its own twin.
@@ -124,7 +128,8 @@ func TestProperty_AdmitIsAFence(t *testing.T) {
 		resource, twin := "r"+fence.Format(uint64(round)), fence.New()
 		var done []uint64
 		for range rapid.IntRange(0, 8).Draw(t, "steps") {
-			token := rapid.OneOf(rapid.Uint64Range(0, 5), rapid.SampledFrom([]uint64{fence.Max - 1, fence.Max, fence.Max + 1})).Draw(t, "token")
+			token := rapid.OneOf(rapid.Uint64Range(0, 5),
+				rapid.SampledFrom([]uint64{fence.Max - 1, fence.Max, fence.Max + 1})).Draw(t, "token")
 			got := work(context.Background(), db, fence.SQLite, resource, token, nil)
 			require.Equal(t, twin.Check(context.Background(), token), got)
 			if got == nil {
@@ -174,7 +179,8 @@ func TestOneStatement(t *testing.T) {
 		state   string
 		changed int64
 	}{{1, "a began", 1}, {1, "a went on", 1}, {2, "b was here", 1}, {1, "a woke up", 0}, {2, "b went on", 1}} {
-		done, err := db.Exec("UPDATE orders SET state = ?, token = ? WHERE id = ? AND token <= ?", step.state, step.token, 1, step.token)
+		done, err := db.Exec("UPDATE orders SET state = ?, token = ? WHERE id = ? AND token <= ?", step.state,
+			step.token, 1, step.token)
 		require.NoError(t, err)
 		changed, err := done.RowsAffected()
 		require.NoError(t, err)

@@ -43,7 +43,8 @@ func TestPausedWriter(t *testing.T) {
 			db, err := openDB(filepath.Join(dir, "orders.db"))
 			require.NoError(t, err)
 			defer db.Close()
-			_, err = db.Exec(fence.Table + "; CREATE TABLE orders (id INTEGER, state TEXT); INSERT INTO orders VALUES (1, 'new')")
+			_, err = db.Exec(fence.Table +
+				"; CREATE TABLE orders (id INTEGER, state TEXT); INSERT INTO orders VALUES (1, 'new')")
 			require.NoError(t, err)
 
 			a := startWriter(t, dir, "a", c.fenced)
@@ -133,7 +134,8 @@ func runWriter(name, dir string, fenced bool) error {
 		return err
 	}
 	defer func() { _ = store.Close() }()
-	times := lease.Settings{HeartbeatTimeout: 2 * time.Second, HeartbeatInterval: 400 * time.Millisecond, OperationTimeout: 500 * time.Millisecond}
+	times := lease.Settings{HeartbeatTimeout: 2 * time.Second, HeartbeatInterval: 400 * time.Millisecond,
+		OperationTimeout: 500 * time.Millisecond}
 	l, err := lease.New(store, name, times, lease.Options{})
 	if err != nil {
 		return err

@@ -28,7 +28,8 @@ func library(t *testing.T) (all [][]byte) {
 	files, err := filepath.Glob(filepath.Join("..", "..", "simulator", "scenarios", "*.yaml"))
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
-	for _, file := range append(files, filepath.Join("..", "..", "simulator", "scenario", "testdata", "contract.yaml")) {
+	for _, file := range append(files, filepath.Join("..", "..", "simulator", "scenario", "testdata",
+		"contract.yaml")) {
 		data, err := os.ReadFile(file)
 		require.NoError(t, err)
 		all = append(all, data)
@@ -120,25 +121,42 @@ func TestSchema_RefusesWhatParseRefuses(t *testing.T) {
 	for _, junk := range []string{
 		"[]", "text", "{}", "name: x", "run-for: 0s", "run-for: -1s", "run-for: 5", "run-for: 10", "run-for: NaN", "run-for: soon", "run-for:",
 		"run-for: .inf", "run-fro: 60s", "run-for: 60s\nname: 5", "run-for: 60s\nseeds: 1-5", "run-for: 60s\nsteps: {}",
-		cluster("nodes: 0"), cluster("nodes: -1"), cluster("nodes: 1000000"), cluster("nodes: 2.5"), cluster("nodes: five"), cluster("nodes: {a: 1}"), cluster("nodes: []"),
-		cluster("nodes: [{roles: [web]}]"), cluster("nodes: [n1]"), cluster("nodes: [{name: none}]"), cluster("nodes: [{name: ''}]"), cluster("nodes: [{name: 'a b'}]"),
+		cluster("nodes: 0"), cluster("nodes: -1"), cluster("nodes: 1000000"), cluster("nodes: 2.5"),
+		cluster("nodes: five"), cluster("nodes: {a: 1}"), cluster("nodes: []"),
+		cluster("nodes: [{roles: [web]}]"), cluster("nodes: [n1]"), cluster("nodes: [{name: none}]"),
+		cluster("nodes: [{name: ''}]"), cluster("nodes: [{name: 'a b'}]"),
 		cluster("nodes: [{name: a, zone: none}]"), cluster("nodes: [{name: a, weight: 3}]"), cluster("node: 5"),
-		cluster("detection: serf-lam"), cluster("detection: {after: -4s}"), cluster("detection: {before: 4s}"), cluster("detection: 4s"),
-		cluster("network: {loss: 1.5}"), cluster("network: {loss: .nan}"), cluster("network: {loss: -1}"), cluster("network: {loss: '0.5'}"), cluster("network: {latency: -1ms}"),
-		cluster("lease: {heartbeat-timeout: 0s}"), cluster("lease: {heartbeat-timeout: 0}"), cluster("lease: {heartbeat-timeout: infinity}"), cluster("lease: {heartbeat-interval: infinite}"),
+		cluster("detection: serf-lam"), cluster("detection: {after: -4s}"), cluster("detection: {before: 4s}"),
+		cluster("detection: 4s"),
+		cluster("network: {loss: 1.5}"), cluster("network: {loss: .nan}"), cluster("network: {loss: -1}"),
+		cluster("network: {loss: '0.5'}"), cluster("network: {latency: -1ms}"),
+		cluster("lease: {heartbeat-timeout: 0s}"), cluster("lease: {heartbeat-timeout: 0}"),
+		cluster("lease: {heartbeat-timeout: infinity}"), cluster("lease: {heartbeat-interval: infinite}"),
 		cluster("lease: {kubernetes: {api: raft}}"), cluster("lease: {redis: {}}"),
-		rules("active-strategy: keep-majorty"), rules("stable-aftr: 1s"), rules("stable-after: -1s"), rules("stable-after: 20"), rules("stable-after: infinite"),
-		rules("down-all-when-unstable: 0s"), rules("down-all-when-unstable: maybe"), rules("down-all-when-indirectly-connected: 1.5"),
-		rules("min-members: 0"), rules("probe: {tries: -1}"), rules("probe: {neighbours: many}"), rules("lease-majority: {watch: perhaps}"),
-		rules("lease-majority: {when-lease-unknown: wait}"), rules("lease-majority: {suspend-timeout: 0s}"), rules("lease-majority: {lease-implementation: consul}"),
-		step(""), step("at: 1s"), step("crash: n1"), step("at: -1s, crash: n1"), step("at: 1, crash: n1"), step("at: , crash: n1"), step("at: 1s, crash: n1, heal: true"),
-		step("at: 1s, crash: [n1]"), step("at: 1s, crash: ''"), step("at: 1s, crash: none"), step("at: 1s, crush: n1"), step("at: 1s, crash: n1, for: 3s"),
-		step("at: 1s, heal: false"), step("at: 1s, heal: n1"), step("at: 1s, partition: []"), step("at: 1s, partition: [n1, n2]"), step("at: 1s, partition: [[n1], []]"),
-		step("at: 1s, partition: [[n1, n1]]"), step("at: 1s, cut: [n1]"), step("at: 1s, cut: [n1, n2, n3]"), step("at: 1s, cut-one-way: [n1, n1]"),
-		step("at: 1s, pause: n1"), step("at: 1s, pause: n1, for: 0s"), step("at: 1s, pause: n1, for: -3s"), step("at: 1s, pause: n1, for: 3s, nodes: [n1]"),
-		step("at: 1s, lease-store: dwn"), step("at: 1s, lease-store: {slow: 0s}"), step("at: 1s, lease-store: {}"), step("at: 1s, lease-store: {fast: 1s}"),
-		step("at: 1s, lease-store: down, nodes: []"), step("at: 1s, crash: n1, nodes: [n1]"), step("at: 1s, lease-store: down, nodes: [n1, n1]"),
-		step("at: 1s, clock: {node: n1}"), step("at: 1s, clock: {skew: 1s}"), step("at: 1s, clock: {node: n1, rate: 0}"), step("at: 1s, clock: {node: n1, rate: .nan}"),
+		rules("active-strategy: keep-majorty"), rules("stable-aftr: 1s"), rules("stable-after: -1s"),
+		rules("stable-after: 20"), rules("stable-after: infinite"),
+		rules("down-all-when-unstable: 0s"), rules("down-all-when-unstable: maybe"),
+		rules("down-all-when-indirectly-connected: 1.5"),
+		rules("min-members: 0"), rules("probe: {tries: -1}"), rules("probe: {neighbours: many}"),
+		rules("lease-majority: {watch: perhaps}"),
+		rules("lease-majority: {when-lease-unknown: wait}"), rules("lease-majority: {suspend-timeout: 0s}"),
+		rules("lease-majority: {lease-implementation: consul}"),
+		step(""), step("at: 1s"), step("crash: n1"), step("at: -1s, crash: n1"), step("at: 1, crash: n1"),
+		step("at: , crash: n1"), step("at: 1s, crash: n1, heal: true"),
+		step("at: 1s, crash: [n1]"), step("at: 1s, crash: ''"), step("at: 1s, crash: none"),
+		step("at: 1s, crush: n1"), step("at: 1s, crash: n1, for: 3s"),
+		step("at: 1s, heal: false"), step("at: 1s, heal: n1"), step("at: 1s, partition: []"),
+		step("at: 1s, partition: [n1, n2]"), step("at: 1s, partition: [[n1], []]"),
+		step("at: 1s, partition: [[n1, n1]]"), step("at: 1s, cut: [n1]"), step("at: 1s, cut: [n1, n2, n3]"),
+		step("at: 1s, cut-one-way: [n1, n1]"),
+		step("at: 1s, pause: n1"), step("at: 1s, pause: n1, for: 0s"), step("at: 1s, pause: n1, for: -3s"),
+		step("at: 1s, pause: n1, for: 3s, nodes: [n1]"),
+		step("at: 1s, lease-store: dwn"), step("at: 1s, lease-store: {slow: 0s}"), step("at: 1s, lease-store: {}"),
+		step("at: 1s, lease-store: {fast: 1s}"),
+		step("at: 1s, lease-store: down, nodes: []"), step("at: 1s, crash: n1, nodes: [n1]"),
+		step("at: 1s, lease-store: down, nodes: [n1, n1]"),
+		step("at: 1s, clock: {node: n1}"), step("at: 1s, clock: {skew: 1s}"),
+		step("at: 1s, clock: {node: n1, rate: 0}"), step("at: 1s, clock: {node: n1, rate: .nan}"),
 		step("at: 1s, clock: {node: n1, rate: 1000}"), step("at: 1s, clock: {node: n1, skew: 5}"),
 		"run-for: 60s\nexpect: {survivors: [n1, n1]}", "run-for: 60s\nexpect: {survivors-one-of: []}", "run-for: 60s\nexpect: {survivors: n1}",
 		"run-for: 60s\nexpect: {survivor-count: -1}", "run-for: 60s\nexpect: {survivor-count: many}", "run-for: 60s\nexpect: {lease-holder: ''}",
@@ -177,7 +195,8 @@ func TestSchema_CannotKnow(t *testing.T) {
 // from everywhere.
 func TestSchema_AcceptsWhatParseAccepts(t *testing.T) {
 	s := compiledSchema(t)
-	values := []string{"0", "0s", "-0s", "+3s", "1m30s", ".5s", "1.s", "infinite", "on", "off", "true", "'true'", "false", "5", "0.5", "'0.5'", "1e-1", "''", "none", "None",
+	values := []string{"0", "0s", "-0s", "+3s", "1m30s", ".5s", "1.s", "infinite", "on", "off", "true", "'true'",
+		"false", "5", "0.5", "'0.5'", "1e-1", "''", "none", "None",
 		"n1", "n2", "zone", "null", "~", "[]", "[n1]", "[n1, n2]", "[[n1], [n2]]", "[[], [n1]]", "{}", "down", "conflict", "{slow: 3s}", "{node: n1, rate: 2}",
 		"{after: 1s}", "serf-wan", "KEEP-oldest", "Down-All", "{n1: None}", "suspend", "2001-01-01", "native", "[{name: a}]", "[~]"}
 	var pieces []*yaml.Node
@@ -284,9 +303,12 @@ func clone(n *yaml.Node) *yaml.Node {
 func TestSchema_DurationsAreGos(t *testing.T) {
 	s := compiledSchema(t)
 	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.StringMatching(`[-+]?([0-9]{0,2}\.?[0-9]{0,2}(ns|us|µs|ms|s|m|h|d|S)){0,3}[0-9]?`).Draw(t, "text")
-		doc := map[string]any{"run-for": "60s", "steps": []any{map[string]any{"at": "1s", "clock": map[string]any{"node": "n1", "skew": text}}}}
-		_, err := scenario.Parse("x.yaml", fmt.Appendf(nil, "run-for: 60s\nsteps: [{at: 1s, clock: {node: n1, skew: %s}}]", strconv.Quote(text)))
+		text := rapid.StringMatching(`[-+]?([0-9]{0,2}\.?[0-9]{0,2}(ns|us|µs|ms|s|m|h|d|S)){0,3}[0-9]?`).Draw(t,
+			"text")
+		doc := map[string]any{"run-for": "60s",
+			"steps": []any{map[string]any{"at": "1s", "clock": map[string]any{"node": "n1", "skew": text}}}}
+		_, err := scenario.Parse("x.yaml", fmt.Appendf(nil,
+			"run-for: 60s\nsteps: [{at: 1s, clock: {node: n1, skew: %s}}]", strconv.Quote(text)))
 		readable := err == nil || strings.Contains(err.Error(), "it must be at most") // which takes arithmetic
 		require.Equal(t, readable, s.Validate(doc) == nil, "%q: %v", text, err)
 	})
@@ -303,7 +325,8 @@ func junitSchema(t *testing.T) *xsd.Schema {
 // The report of the whole library is valid, also with runs that fail, whatever they are called.
 func TestJUnit_OfTheProgram(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "sbr")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-C", "../..", "-o", bin, "./cmd/sbr").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-C", "../..", "-o",
+		bin, "./cmd/sbr").CombinedOutput()
 	require.NoError(t, err, string(out))
 	hostile := t.TempDir()
 	for i, name := range []string{"<&\"'>", "]]>", "<![CDATA[", "<!-- -->", "\u202e\u2028", "🙂👩‍👩‍👧", "&#0;"} {
@@ -314,7 +337,8 @@ func TestJUnit_OfTheProgram(t *testing.T) {
 	if testing.Short() {
 		seeds = "1-5"
 	}
-	report, err := exec.CommandContext(t.Context(), bin, "simulate", "../../simulator/scenarios", hostile, "--seeds", seeds, "-o", "junit").Output()
+	report, err := exec.CommandContext(t.Context(), bin, "simulate", "../../simulator/scenarios", hostile,
+		"--seeds", seeds, "-o", "junit").Output()
 	var exit *exec.ExitError
 	require.ErrorAs(t, err, &exit)
 	require.Equal(t, 1, exit.ExitCode(), "%s", exit.Stderr)

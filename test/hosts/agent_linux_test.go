@@ -168,7 +168,8 @@ func TestNewAddress_SameNameIsAMemberAgain(t *testing.T) {
 	require.Eventually(t, joined, 10*time.Second, 50*time.Millisecond)
 	t.Logf("a member after %v", time.Since(killed))
 	for _, name := range []string{"n1", "n2", "n3", "n4", "n5-again"} {
-		require.Eventually(t, sees(name, 5), resolveWithin, 100*time.Millisecond, "%s: once its predecessor is downed all five work", name)
+		require.Eventually(t, sees(name, 5), resolveWithin, 100*time.Millisecond,
+			"%s: once its predecessor is downed all five work", name)
 	}
 	require.Empty(t, r.downed())
 	r.verify()
@@ -186,7 +187,8 @@ func TestStockAgents_BothSidesStay(t *testing.T) {
 	require.NoError(t, err)
 	for _, name := range five {
 		h := l.Host(name)
-		o := serftest.Options{Node: name, Bind: h.At(7946), RPC: "127.0.0.1:7373", RetryJoin: []string{l.Host("n1").At(7946)}, Profile: "local"}
+		o := serftest.Options{Node: name, Bind: h.At(7946), RPC: "127.0.0.1:7373",
+			RetryJoin: []string{l.Host("n1").At(7946)}, Profile: "local"}
 		args, err := o.CommandLine(l.Dir())
 		require.NoError(t, err)
 		_, err = h.Start(process.Command{Name: "serf", Program: serf, Args: args})
@@ -210,9 +212,12 @@ func TestStockAgents_BothSidesStay(t *testing.T) {
 			return true
 		}
 	}
-	require.Eventually(t, see(map[string]string{"n1": "n1 n2 n3 n4 n5", "n5": "n1 n2 n3 n4 n5"}), time.Minute, 100*time.Millisecond)
+	require.Eventually(t, see(map[string]string{"n1": "n1 n2 n3 n4 n5", "n5": "n1 n2 n3 n4 n5"}), time.Minute,
+		100*time.Millisecond)
 	require.NoError(t, l.Partition([]string{"n1", "n2", "n3"}, []string{"n4", "n5"}))
-	require.Eventually(t, see(map[string]string{"n1": "n1 n2 n3", "n3": "n1 n2 n3", "n4": "n4 n5", "n5": "n4 n5"}), 2*time.Minute, 100*time.Millisecond)
+	require.Eventually(t, see(map[string]string{"n1": "n1 n2 n3", "n3": "n1 n2 n3", "n4": "n4 n5",
+		"n5": "n4 n5"}), 2*time.Minute, 100*time.Millisecond)
 	require.NoError(t, l.Heal())
-	require.Eventually(t, see(map[string]string{"n1": "n1 n2 n3 n4 n5", "n5": "n1 n2 n3 n4 n5"}), 2*time.Minute, 100*time.Millisecond)
+	require.Eventually(t, see(map[string]string{"n1": "n1 n2 n3 n4 n5", "n5": "n1 n2 n3 n4 n5"}), 2*time.Minute,
+		100*time.Millisecond)
 }

@@ -44,7 +44,8 @@ type recorded struct {
 }
 
 // newRecorded starts a cluster, once there is a ledger: at is told its URL.
-func newRecorded(t *testing.T, m mode, o cluster.Options, dir string, at func(*cluster.Options, string)) *recorded {
+func newRecorded(t *testing.T, m mode, o cluster.Options, dir string,
+	at func(*cluster.Options, string)) *recorded {
 	t.Helper()
 	o.Settings.Lease = cluster.Brief().Lease
 	r := &recorded{}
@@ -105,9 +106,11 @@ func newSingle(t *testing.T, m mode, g cluster.Guard, around ...string) *single 
 	dir, err := ledgerPrograms()
 	require.NoError(t, err)
 	o := restarting(3)
-	o.Singleton = &cluster.Singleton{Name: backup, Guard: g, Command: writer(dir, around...), StopTimeout: stopTimeout}
+	o.Singleton = &cluster.Singleton{Name: backup, Guard: g, Command: writer(dir, around...),
+		StopTimeout: stopTimeout}
 	s := &single{guard: g}
-	s.recorded = newRecorded(t, m, o, dir, func(o *cluster.Options, url string) { o.Singleton.Env = []string{"LEDGER_URL=" + url} })
+	s.recorded = newRecorded(t, m, o, dir,
+		func(o *cluster.Options, url string) { o.Singleton.Env = []string{"LEDGER_URL=" + url} })
 	s.resources = []string{backup}
 	s.waitAttached()
 	s.work(0, "")
@@ -276,12 +279,15 @@ func TestSingleton_PausedHolderWritesLate(t *testing.T) {
 			next := s.workElsewhere(before)
 			t.Logf("work elsewhere %v after the last one", next.At-before.At)
 			woken := s.mark("woken")
-			require.NoError(t, still.Continue("write")) // as it happens, this one is the first to be given the processor
-			late, err := s.ledger.Find(s.within(movesWithin), backup, woken, func(l ledger.Line) bool { return l.Run == before.Run })
+			// as it happens, this one is the first to be given the processor
+			require.NoError(t, still.Continue("write"))
+			late, err := s.ledger.Find(s.within(movesWithin), backup, woken,
+				func(l ledger.Line) bool { return l.Run == before.Run })
 			require.NoError(t, err)
 			require.False(t, late.Accepted)
 			require.NoError(t, still.Continue())
-			require.Eventually(t, func() bool { return len(s.left(host)) == 0 }, stopTimeout+slack, 20*time.Millisecond)
+			require.Eventually(t, func() bool { return len(s.left(host)) == 0 }, stopTimeout+slack,
+				20*time.Millisecond)
 			s.waitDowned(host)
 			require.NotZero(t, s.report().Refused)
 		})

@@ -126,7 +126,8 @@ func TestStore_CrashesInTheRace(t *testing.T) {
 			sides := [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}}
 			require.NoError(t, r.lab.Partition(sides...))
 			require.NoError(t, r.waitState("suspended", time.Minute))
-			require.NoError(t, tc.hang(r.api)) // a race takes milliseconds: with a store that hangs it can be seen, and its requests are under way
+			// a race takes milliseconds: with a store that hangs it can be seen, and its requests are under way
+			require.NoError(t, tc.hang(r.api))
 			require.NoError(t, r.waitState("waiting-for-lease", time.Minute))
 			tc.crash(r.api)
 			require.NoError(t, tc.back(r.api, t.Context()))

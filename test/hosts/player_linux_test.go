@@ -49,7 +49,8 @@ func play(t *testing.T, s *scenario.Scenario, m mode) []string {
 	t.Helper()
 	s = s.Drawn(1) // ranges are what the first seed makes of them
 	p := &player{s: s, names: s.Names(), top: newTopology(), hurt: make(map[string]int)}
-	o := cluster.Options{Settings: settingsOf(t, s), Profile: strings.TrimPrefix(s.Cluster.Detection.Profile, "serf-"), Roles: make(map[string][]string)}
+	o := cluster.Options{Settings: settingsOf(t, s),
+		Profile: strings.TrimPrefix(s.Cluster.Detection.Profile, "serf-"), Roles: make(map[string][]string)}
 	for _, n := range p.names.Nodes {
 		o.Roles[n.Name] = n.Roles
 		o.Hosts = append(o.Hosts, n.Name)
@@ -208,7 +209,8 @@ func (p *player) cutStore(number int, st *scenario.Step) error {
 	}
 	if st.For != nil {
 		p.after(st.At.From+st.For.From, func() error {
-			return p.lab.HealStore(slices.DeleteFunc(slices.Clone(hit), func(name string) bool { return p.hurt[name] != number })...)
+			return p.lab.HealStore(slices.DeleteFunc(slices.Clone(hit),
+				func(name string) bool { return p.hurt[name] != number })...)
 		})
 	}
 	return p.lab.CutStore(hit...)

@@ -31,7 +31,8 @@ func (r *rig) waitState(state sbr.State, d time.Duration) error {
 // waitVerdict returns the first verdict.
 func (r *rig) waitVerdict(d time.Duration) *sbr.Verdict {
 	r.t.Helper()
-	require.Eventually(r.t, func() bool { return len(r.Chain().Verdicts()) > 0 }, d, 50*time.Millisecond, "there is no verdict")
+	require.Eventually(r.t, func() bool { return len(r.Chain().Verdicts()) > 0 }, d, 50*time.Millisecond,
+		"there is no verdict")
 	return r.Chain().Verdicts()[0].Verdict
 }
 

@@ -32,8 +32,10 @@ func newSharded(t *testing.T, g cluster.Guard) *sharded {
 	dir, err := ledgerPrograms()
 	require.NoError(t, err)
 	o := restarting(3)
-	o.Shards = &cluster.Shards{Program: filepath.Join(dir, "shardhost"), Type: "work", Count: 8, Guard: g, Every: 10 * time.Millisecond}
-	s := &sharded{newRecorded(t, ownNode, o, dir, func(o *cluster.Options, url string) { o.Shards.Ledger = url })}
+	o.Shards = &cluster.Shards{Program: filepath.Join(dir, "shardhost"), Type: "work", Count: 8, Guard: g,
+		Every: 10 * time.Millisecond}
+	s := &sharded{newRecorded(t, ownNode, o, dir,
+		func(o *cluster.Options, url string) { o.Shards.Ledger = url })}
 	s.resources = o.Shards.Resources()
 	s.settled()
 	return s

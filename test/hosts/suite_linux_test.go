@@ -47,7 +47,8 @@ func unplayable(s *scenario.Scenario) string {
 	case c.ReapAfter != scenario.Default().Cluster.ReapAfter:
 		return "hosts run Serf with its own reconnect time-out"
 	case c.Network.Latency > maxLatency || c.Network.Jitter > maxLatency:
-		return fmt.Sprintf("its messages take up to %v; those of hosts take no time to speak of", c.Network.Latency+c.Network.Jitter)
+		return fmt.Sprintf("its messages take up to %v; those of hosts take no time to speak of",
+			c.Network.Latency+c.Network.Jitter)
 	case c.SplitBrainResolver.Probe.Neighbours == 0:
 		return "no own probes: Serf's detector cannot be made faster"
 	case len(c.Settings) > 0:
@@ -60,7 +61,8 @@ func unplayable(s *scenario.Scenario) string {
 		switch {
 		case st.Clock != nil:
 			return "hosts share one clock"
-		case st.Link != nil, st.LinkOneWay != nil, st.ForceLeave != nil, st.As != nil, st.State != nil, st.Rights != nil:
+		case st.Link != nil, st.LinkOneWay != nil, st.ForceLeave != nil, st.As != nil, st.State != nil,
+			st.Rights != nil:
 			return "the soak does that on hosts, and not the files"
 		case st.LeaseStore != nil && st.LeaseStore.Kind != "down":
 			return "hosts can only be cut off from the store: what it answers is not theirs to change"
@@ -72,7 +74,8 @@ func unplayable(s *scenario.Scenario) string {
 // leftOut says which parts of a file are left out when it is played on hosts, with the reason.
 func leftOut(s *scenario.Scenario) (parts []string) {
 	if n := len(s.Cluster.Singletons); n > 0 {
-		parts = append(parts, fmt.Sprintf("singletons: %d; TestSingleton_… and the soak run programs of their own on hosts", n))
+		parts = append(parts,
+			fmt.Sprintf("singletons: %d; TestSingleton_… and the soak run programs of their own on hosts", n))
 	}
 	if n := len(s.Cluster.Shards); n > 0 {
 		parts = append(parts, fmt.Sprintf("shards: of %d types; TestShards_… and the soak run shards on hosts", n))
@@ -187,7 +190,8 @@ func TestScenarios_SettingsAreValid(t *testing.T) {
 		require.Equal(t, want.StableAfter/speed, got.StableAfter, name)
 		require.Equal(t, want.Probe.Interval/speed, got.Probe.Interval, name)
 		require.Equal(t, want.Probe.Tries, got.Probe.Tries, name)
-		require.Equal(t, want.LeaseMajority.AcquireLeaseDelayForMinority/speed, got.LeaseMajority.AcquireLeaseDelayForMinority, name)
+		require.Equal(t, want.LeaseMajority.AcquireLeaseDelayForMinority/speed,
+			got.LeaseMajority.AcquireLeaseDelayForMinority, name)
 	}
 }
 

@@ -24,9 +24,10 @@ func sbrOf(t *testing.T, commit string) string {
 	t.Helper()
 	root, err := buildcache.Root()
 	require.NoError(t, err)
-	dir, err := buildcache.Ensure(t.Context(), buildcache.Folder(root, "upgrade"), commit, func(dir string) error {
-		return buildCommit(t.Context(), root, commit, dir)
-	})
+	dir, err := buildcache.Ensure(t.Context(), buildcache.Folder(root, "upgrade"), commit,
+		func(dir string) error {
+			return buildCommit(t.Context(), root, commit, dir)
+		})
 	require.NoError(t, err)
 	return filepath.Join(dir, "sbr")
 }

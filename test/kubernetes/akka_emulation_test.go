@@ -52,7 +52,8 @@ type akkaSpec struct {
 }
 
 // newAkkaNode has the rights that Akka's documentation asks for.
-func newAkkaNode(t *testing.T, w realWorld, owner string, clock lease.Clock, settings lease.Settings) *akkaNode {
+func newAkkaNode(t *testing.T, w realWorld, owner string, clock lease.Clock,
+	settings lease.Settings) *akkaNode {
 	t.Helper()
 	const account = "akka"
 	kubeconfig, err := w.cluster.AccountKubeconfig(t.Context(), w.namespace, account)
@@ -86,7 +87,8 @@ func (n *akkaNode) send(method string, body *akkaLease) (int, akkaLease) {
 	if body == nil {
 		raw = nil
 	}
-	req, err := http.NewRequestWithContext(n.t.Context(), method, n.server+n.world.leases()+"/"+testName, bytes.NewReader(raw))
+	req, err := http.NewRequestWithContext(n.t.Context(), method, n.server+n.world.leases()+"/"+testName,
+		bytes.NewReader(raw))
 	require.NoError(n.t, err)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := n.http.Do(req)

@@ -91,7 +91,8 @@ func TestAkka_ReleaseIsWatched(t *testing.T) {
 	w.clock.Advance(12 * time.Second)
 	n.tick()
 	beat := next(t, seen)
-	require.Equal(t, 12*time.Second, beat.Record.Renewed.Sub(first.Record.Renewed), "a heartbeat is a sign of life")
+	require.Equal(t, 12*time.Second, beat.Record.Renewed.Sub(first.Record.Renewed),
+		"a heartbeat is a sign of life")
 	n.release()
 	free := next(t, seen)
 	require.Empty(t, free.Record.Holder)
@@ -105,7 +106,8 @@ func TestAkka_ACrashedOwnerIsReplacedByGo(t *testing.T) {
 	first := w.outcome(a, sbr.Held)
 	n.crash()
 	w.clock.Advance(120*time.Second - time.Millisecond)
-	require.Equal(t, "akka", w.outcome(a, sbr.Held).Holder, "judged by what was seen from here, not by the time in the record")
+	require.Equal(t, "akka", w.outcome(a, sbr.Held).Holder,
+		"judged by what was seen from here, not by the time in the record")
 	w.clock.Advance(time.Millisecond)
 	require.Greater(t, w.outcome(a, sbr.Granted).Token, first.Token)
 	require.False(t, n.acquire())
@@ -115,7 +117,8 @@ func TestAkka_ACrashedOwnerIsReplacedByGo(t *testing.T) {
 func TestAkka_GoStopsTrustingItselfFirst(t *testing.T) {
 	w := newMixedWorld(t, kubernetes.Akka)
 	proxy := kubetest.NewProxy(t, w.kubeconfig)
-	l, err := lease.New(w.storeBy(t, proxy.Kubeconfig()), "go", lease.DefaultSettings(), lease.Options{Clock: w.clock})
+	l, err := lease.New(w.storeBy(t, proxy.Kubeconfig()), "go", lease.DefaultSettings(),
+		lease.Options{Clock: w.clock})
 	require.NoError(t, err)
 	t.Cleanup(l.Close)
 	n := w.akka("akka")
@@ -204,7 +207,8 @@ func newContest(t *testing.T, skew time.Duration, seed uint64) *contest {
 
 func (c *contest) newLife(proxy *kubetest.Proxy) *goParty {
 	c.lives++
-	l, err := lease.New(c.storeBy(c.t, proxy.Kubeconfig()), fmt.Sprintf("go-%d", c.lives), lease.DefaultSettings(), lease.Options{Clock: c.clock})
+	l, err := lease.New(c.storeBy(c.t, proxy.Kubeconfig()), fmt.Sprintf("go-%d", c.lives),
+		lease.DefaultSettings(), lease.Options{Clock: c.clock})
 	require.NoError(c.t, err)
 	c.t.Cleanup(l.Close)
 	return &goParty{Lease: l, proxy: proxy}

@@ -80,7 +80,8 @@ var contract = map[string]func(*testing.T, world){
 		conflict(second.Version, "deleted")
 		mustWrite(t, s, record("c", 1), "")
 		conflict(second.Version, "deleted and created again")
-		conflict(lease.Version(uid+"/"+version()), "another object that has the same version, after a restored backup")
+		conflict(lease.Version(uid+"/"+version()),
+			"another object that has the same version, after a restored backup")
 	},
 	"the annotations of others leave too little room": func(t *testing.T, w world) {
 		s := w.store(t)
@@ -134,7 +135,8 @@ var contract = map[string]func(*testing.T, world){
 
 // ofNative are the parts of the contract that speak of the native object; the custom resources have their own
 // in custom_test.go.
-var ofNative = []string{"a write clears what is gone", "keeps what is not ours", "a lease without annotations", "another elector"}
+var ofNative = []string{"a write clears what is gone", "keeps what is not ours",
+	"a lease without annotations", "another elector"}
 
 func runContract(t *testing.T, w func(t *testing.T) world, but ...string) {
 	for _, name := range slices.Sorted(maps.Keys(contract)) {

@@ -93,7 +93,8 @@ func TestCustom_WhatOthersWrote(t *testing.T) {
 
 	at := record("a", 1).Renewed.Truncate(time.Millisecond)
 	w.apply(t, object{"spec": object{"owner": "b"}})
-	require.Equal(t, lease.Record{Holder: "b", Token: w.generation(t), Renewed: at, Verdict: first.Record.Verdict}, seen(),
+	require.Equal(t, lease.Record{Holder: "b", Token: w.generation(t), Renewed: at,
+		Verdict: first.Record.Verdict}, seen(),
 		"the annotation speaks of another owner: no nonce")
 	w.apply(t, object{"spec": object{"owner": "a", "time": at.UnixMilli() + 1}})
 	got := seen()
@@ -103,7 +104,8 @@ func TestCustom_WhatOthersWrote(t *testing.T) {
 	require.Equal(t, record("a", 1).Nonce, seen().Nonce)
 
 	w.put(t, object{"owner": "akka", "time": 1700000000000})
-	require.Equal(t, lease.Record{Holder: "akka", Token: w.generation(t), Renewed: time.UnixMilli(1700000000000).UTC()}, seen())
+	require.Equal(t, lease.Record{Holder: "akka", Token: w.generation(t),
+		Renewed: time.UnixMilli(1700000000000).UTC()}, seen())
 	for name, spec := range map[string]any{
 		"empty owner": object{"owner": "", "time": 5}, "null owner": object{"owner": nil, "time": 6},
 		"no owner": object{"time": 7}, "nothing": object{}, "null": nil,
@@ -150,7 +152,8 @@ func TestCustom_SaysWhatItSees(t *testing.T) {
 func TestCustom_NotInstalled(t *testing.T) {
 	const definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/leases.pekko.apache.org"
 	cluster := kubetest.New(t)
-	w := realWorld{cluster: cluster, api: kubernetes.Pekko, namespace: cluster.Namespace(t), kubeconfig: cluster.AdminKubeconfig()}
+	w := realWorld{cluster: cluster, api: kubernetes.Pekko, namespace: cluster.Namespace(t),
+		kubeconfig: cluster.AdminKubeconfig()}
 	s := w.store(t)
 	var err error
 	missing := func() bool {
@@ -182,7 +185,8 @@ func TestCustom_NotInstalled(t *testing.T) {
 	require.Equal(t, present, next(t, seen))
 
 	w.do(t, http.MethodDelete, definition, nil, 200)
-	require.Eventually(t, func() bool { return missing() && errors.Is(err, kubernetes.ErrNotInstalled) }, waitFor, 20*time.Millisecond, "%v", &err)
+	require.Eventually(t, func() bool { return missing() && errors.Is(err, kubernetes.ErrNotInstalled) },
+		waitFor, 20*time.Millisecond, "%v", &err)
 	// The server ends streams when the definition begins to go, and then deletes its objects. A stream that
 	// is open again in time shows that; afterwards the server says that nothing is installed, which is no
 	// deletion.
@@ -203,7 +207,8 @@ func TestCustom_Window(t *testing.T) {
 		return s
 	}
 	settings := func(timeout, interval, operation time.Duration) lease.Settings {
-		return lease.Settings{HeartbeatTimeout: timeout * time.Second, HeartbeatInterval: interval * time.Second, OperationTimeout: operation * time.Second}
+		return lease.Settings{HeartbeatTimeout: timeout * time.Second, HeartbeatInterval: interval * time.Second,
+			OperationTimeout: operation * time.Second}
 	}
 	for _, c := range []struct {
 		settings lease.Settings

@@ -232,7 +232,8 @@ func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
 		<-r.Context().Done()
 		return nil, r.Context().Err()
 	}
-	kind, text := "application/json", fmt.Sprintf(`{"apiVersion":"v1","kind":"Status","status":"Failure","code":%d}`, now.status)
+	kind, text := "application/json",
+		fmt.Sprintf(`{"apiVersion":"v1","kind":"Status","status":"Failure","code":%d}`, now.status)
 	if now.foreign {
 		kind, text = "text/plain", "no such page\n"
 	}
@@ -309,7 +310,8 @@ func answerRows() (rows []faults.Row) {
 	add("409 to a read or a watch, too, once", false, answer{status: http.StatusConflict}, recovers)
 	add("executed after the client gave up, once", false, // another write of A's has settled it by then
 		answer{executed: true, delay: lateBy, meets: http.StatusConflict}, recovers)
-	add("executed after the client gave up, every one of its kind", true, answer{executed: true, delay: lateBy}, late)
+	add("executed after the client gave up, every one of its kind",
+		true, answer{executed: true, delay: lateBy}, late)
 	return rows
 }
 
@@ -317,7 +319,8 @@ var update = flag.Bool("update", false, "write docs/faults.md")
 
 const faultPageHead = `# Faults of a store
 
-What may come of each fault at each request of a lease. Each cell is played against a real server: ` + "`go test -C test ./kubernetes ./etcd\n" +
+What may come of each fault at each request of a lease. Each cell is played against a real server: ` +
+	"`go test -C test ./kubernetes ./etcd\n" +
 	"./postgres ./mongodb -run TestFaultMatrix`" + `. All the time a guard looks whether two hold the lease (S3), and what the lease said is compared with
 what an independent client reads right then (S4). This page is written from the tables that those tests compare with, by
 ` + "`go test -C test ./kubernetes -run TestFaultPage -update`" + `.

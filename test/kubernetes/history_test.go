@@ -33,7 +33,8 @@ const (
 
 // No holder expires in these runs. The heartbeats are quick, so that they meet faults too.
 var historySettings = lease.Settings{
-	HeartbeatTimeout: time.Hour, HeartbeatInterval: 200 * time.Millisecond, OperationTimeout: 1500 * time.Millisecond,
+	HeartbeatTimeout: time.Hour, HeartbeatInterval: 200 * time.Millisecond,
+	OperationTimeout: 1500 * time.Millisecond,
 }
 
 // Thirty clients, each with a connection of its own, contend for one lease on a real API server, while
@@ -90,7 +91,8 @@ func historySeeds(t *testing.T) <-chan uint64 {
 }
 
 // historyRun plays one run on a lease of its own, behind a proxy of its own.
-func historyRun(t *testing.T, cluster *kubetest.Cluster, namespace string, seed uint64) (map[string]int, error) {
+func historyRun(t *testing.T, cluster *kubetest.Cluster, namespace string, seed uint64) (
+	map[string]int, error) {
 	proxy := kubetest.NewProxy(t, cluster.AdminKubeconfig())
 	defer proxy.Close()
 	cfg := testConfig()
@@ -106,7 +108,8 @@ func historyRun(t *testing.T, cluster *kubetest.Cluster, namespace string, seed 
 	return h.Tally(), nil
 }
 
-func historyPlay(ctx context.Context, h *linear.History, cfg kubernetes.Config, proxy *kubetest.Proxy, seed uint64) error {
+func historyPlay(ctx context.Context, h *linear.History, cfg kubernetes.Config, proxy *kubetest.Proxy,
+	seed uint64) error {
 	clients := make([]*linear.Client, 0, historyClients)
 	for i := range historyClients + 1 {
 		store, err := kubernetes.New(cfg)
@@ -168,7 +171,8 @@ func historyFaults(seed uint64) func(*http.Request) kubetest.Fault {
 		case fate < 18:
 			return kubetest.Fault{Kind: kubetest.FaultDropResponse}
 		case fate < 24: // committed after the client has given up
-			return kubetest.Fault{Kind: kubetest.FaultDropResponse, Delay: historySettings.OperationTimeout/2 + upTo(time.Second)}
+			return kubetest.Fault{Kind: kubetest.FaultDropResponse,
+				Delay: historySettings.OperationTimeout/2 + upTo(time.Second)}
 		case fate < 28:
 			return kubetest.Fault{Delay: upTo(700 * time.Millisecond)}
 		case fate < 40:

@@ -99,7 +99,8 @@ func inPod(t *testing.T, files account, environment ...string) string {
 	t.Helper()
 	raw, err := json.Marshal(files)
 	require.NoError(t, err)
-	environment = append(environment, accountVariable+"="+string(raw), "HTTPS_PROXY=", "https_proxy=", "KUBECONFIG=/nowhere")
+	environment = append(environment, accountVariable+"="+string(raw), "HTTPS_PROXY=", "https_proxy=",
+		"KUBECONFIG=/nowhere")
 	program, err := os.Executable()
 	require.NoError(t, err)
 	cmd := exec.CommandContext(t.Context(), program)
@@ -111,7 +112,8 @@ func inPod(t *testing.T, files account, environment ...string) string {
 	}
 	out, err := cmd.CombinedOutput()
 	var status *exec.ExitError
-	if errors.As(err, &status) && status.ExitCode() == cannotMount || errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) {
+	if errors.As(err, &status) && status.ExitCode() == cannotMount || errors.Is(err, syscall.EPERM) ||
+		errors.Is(err, syscall.ENOSPC) {
 		t.Skipf("no mount namespace of one's own on this machine: %v %s", err, out)
 	}
 	require.NoError(t, err, "%s", out)
@@ -133,7 +135,8 @@ func TestCredentials_InCluster(t *testing.T) {
 	w := newRealWorld(t, kubetest.Shared(t))
 	mustWrite(t, w.store(t), record("a", 1), "")
 	c := restConfigOf(t, w.kubeconfig)
-	out := inPod(t, account{c.BearerToken, string(c.CAData), w.namespace + "\n"}, serviceEnvironment(t, c.Host)...)
+	out := inPod(t, account{c.BearerToken, string(c.CAData), w.namespace + "\n"},
+		serviceEnvironment(t, c.Host)...)
 	require.Equal(t, w.namespace+"/"+testName+" is held by a\n", out)
 }
 

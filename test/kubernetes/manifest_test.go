@@ -71,7 +71,8 @@ func (d document) apply(t *testing.T, cluster *kubetest.Cluster, options string)
 	require.Eventually(t, func() (there bool) {
 		var err error
 		path := d.path() + strict + options
-		resp, said, err = cluster.Send(t.Context(), http.MethodPatch, path, "application/apply-patch+yaml", []byte(d.text))
+		resp, said, err = cluster.Send(t.Context(), http.MethodPatch, path, "application/apply-patch+yaml",
+			[]byte(d.text))
 		return err == nil && resp.StatusCode != http.StatusNotFound
 	}, waitFor, 50*time.Millisecond, "%s: %s", d.path(), &said)
 	require.Contains(t, []int{200, 201}, resp.StatusCode, "%s: %s", d.path(), said)
@@ -109,7 +110,8 @@ func TestReal_WhatIsPrintedIsEnough(t *testing.T) {
 			}
 			s := member(t, cluster, o)
 			var err error
-			require.Eventually(t, func() bool { err = s.Preflight(t.Context()); return err == nil }, waitFor, 20*time.Millisecond, "%v", &err)
+			require.Eventually(t, func() bool { err = s.Preflight(t.Context()); return err == nil }, waitFor,
+				20*time.Millisecond, "%v", &err)
 			l, err := lease.New(s, "a", lease.DefaultSettings(), lease.Options{})
 			require.NoError(t, err)
 			defer l.Close()
@@ -176,7 +178,8 @@ func TestDemo_RealAPIServer(t *testing.T) {
 	opt.StableAfter = 2 * time.Second
 	w := realWorld{cluster: cluster, api: kubernetes.Native, namespace: opt.Namespace}
 	path := w.leases() + "/demo-sbr"
-	w.do(t, http.MethodPost, w.leases(), object{"metadata": object{"name": "demo-sbr"}}, 201) // as sbr manifests does
+	// as sbr manifests does
+	w.do(t, http.MethodPost, w.leases(), object{"metadata": object{"name": "demo-sbr"}}, 201)
 	res, err := demo.Run(t.Context(), opt, nil)
 	require.NoError(t, err)
 	require.True(t, res.Passed)

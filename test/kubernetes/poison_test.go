@@ -155,7 +155,8 @@ func (w poisonWorld) said(parts ...string) {
 			lacks := func(part string) bool { return !strings.Contains(line, part) }
 			return !slices.ContainsFunc(parts, lacks) && !strings.Contains(line, "\n")
 		})
-	}, 2*poisonSettings.HeartbeatTimeout, 20*time.Millisecond, "no line in the log says it: wanted %q, got %q", parts, &lines)
+	}, 2*poisonSettings.HeartbeatTimeout, 20*time.Millisecond, "no line in the log says it: wanted %q, got %q",
+		parts, &lines)
 }
 
 // chain makes a past of three tokens and a party b that has seen the last, with its verdict.

@@ -87,11 +87,13 @@ func TestReal_KilledAndPaused(t *testing.T) {
 		_, err := s.Read(t.Context())
 		require.Error(t, err, "the time of the request, or the dead connection, whichever is noticed first")
 		require.Less(t, time.Since(began), 5*time.Second)
-		require.Eventually(t, func() bool { return strings.Count(log.String(), "interrupted") > before }, 15*time.Second, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return strings.Count(log.String(), "interrupted") > before },
+			15*time.Second, 10*time.Millisecond)
 		t.Logf("dead connection noticed after %s", time.Since(began).Round(time.Millisecond))
 		require.NoError(t, cluster.ContinueAPIServer())
 		began = time.Now()
-		require.Eventually(t, func() bool { _, err := s.Read(t.Context()); return err == nil }, waitFor, 10*time.Millisecond)
+		require.Eventually(t, func() bool { _, err := s.Read(t.Context()); return err == nil }, waitFor,
+			10*time.Millisecond)
 		present = mustWrite(t, s, record("a", 4), present.Version)
 		require.Equal(t, present, next(t, seen))
 		t.Logf("all well %s after it went on", time.Since(began).Round(time.Millisecond))

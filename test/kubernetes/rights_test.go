@@ -133,7 +133,8 @@ func TestIdentity_LeastPrivilege(t *testing.T) {
 	require.NotEqual(t, identity(one, "identity-a"), identity(elsewhere, "identity-b"))
 
 	_, err = openKubeconfig(t, one.Kubeconfig(), "identity-b").Identity(t.Context())
-	require.ErrorContains(t, err, "a Role in namespace identity-b must allow get on resource namespaces: sbr manifests prints it")
+	require.ErrorContains(t, err,
+		"a Role in namespace identity-b must allow get on resource namespaces: sbr manifests prints it")
 }
 
 // What is no namespace has no identity: an answer of something else must not pass for another store.

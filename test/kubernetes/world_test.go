@@ -146,7 +146,8 @@ func (w realWorld) grant(t *testing.T, verbs []string) {
 	}
 	list := w.do(t, http.MethodGet, w.roles(), nil, 200)["items"].([]any)
 	require.Len(t, list, 1)
-	w.do(t, http.MethodPatch, w.roles()+"/"+kubefake.Meta(list[0].(object))["name"].(string), object{"rules": rules}, 200)
+	w.do(t, http.MethodPatch, w.roles()+"/"+kubefake.Meta(list[0].(object))["name"].(string),
+		object{"rules": rules}, 200)
 }
 
 // rights are what the Role gives, the right to create included.

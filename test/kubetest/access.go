@@ -46,7 +46,8 @@ func (c *Cluster) Do(ctx context.Context, method, path string, body any) (int, [
 }
 
 // Send is Do for a body of any type. It returns the body of the answer beside it.
-func (c *Cluster) Send(ctx context.Context, method, path, contentType string, body []byte) (*http.Response, []byte, error) {
+func (c *Cluster) Send(ctx context.Context, method, path, contentType string, body []byte) (
+	*http.Response, []byte, error) {
 	return c.admin.send(ctx, method, path, contentType, body)
 }
 
@@ -119,7 +120,8 @@ func (c *Cluster) createAccount(ctx context.Context, namespace, name, lease stri
 
 func (c *Cluster) issueToken(ctx context.Context, namespace, account string) (string, error) {
 	path := coreAPI + "/" + namespace + "/serviceaccounts/" + account + "/token"
-	answer, err := c.admin.create(ctx, path, object{"spec": object{"expirationSeconds": int(tokenLife.Seconds())}})
+	answer, err := c.admin.create(ctx, path,
+		object{"spec": object{"expirationSeconds": int(tokenLife.Seconds())}})
 	if err != nil {
 		return "", err
 	}
@@ -260,7 +262,8 @@ func readAccess(path string) (access, error) {
 	}
 	context := c.Contexts[c.CurrentContext]
 	cluster, user := c.Clusters[context.Cluster], c.AuthInfos[context.AuthInfo]
-	return access{cluster.Server, cluster.CertificateAuthorityData, context.Namespace, user.Token, user.TokenFile}, nil
+	return access{cluster.Server, cluster.CertificateAuthorityData, context.Namespace, user.Token,
+		user.TokenFile}, nil
 }
 
 func writeNew(dir, pattern string, content []byte) (string, error) {

@@ -55,19 +55,21 @@ func (a *Account) GiveRights(ctx context.Context) error {
 // remembers a token.
 func (a *Account) ExpireToken(ctx context.Context) error {
 	return a.do("ending the token",
-		a.remove(ctx, coreAPI+"/"+a.user.namespace+"/serviceaccounts/"), a.create(ctx), a.await(ctx, http.StatusUnauthorized))
+		a.remove(ctx, coreAPI+"/"+a.user.namespace+"/serviceaccounts/"), a.create(ctx),
+		a.await(ctx, http.StatusUnauthorized))
 }
 
 // RenewToken writes a new token into the file. When it returns, the API server takes it.
 func (a *Account) RenewToken(ctx context.Context) error {
-	return a.do("renewing the token", a.issue(ctx), a.await(ctx, http.StatusOK, http.StatusNotFound), func() error {
-		// In one step: a reader never sees half a token.
-		next, err := writeNew(a.cluster.dir.path, "token-*", []byte(a.user.token))
-		if err == nil {
-			err = os.Rename(next, a.user.tokenFile)
-		}
-		return err
-	})
+	return a.do("renewing the token", a.issue(ctx), a.await(ctx, http.StatusOK, http.StatusNotFound),
+		func() error {
+			// In one step: a reader never sees half a token.
+			next, err := writeNew(a.cluster.dir.path, "token-*", []byte(a.user.token))
+			if err == nil {
+				err = os.Rename(next, a.user.tokenFile)
+			}
+			return err
+		})
 }
 
 func (a *Account) name() string { return namedPrefix + a.lease }

@@ -69,20 +69,21 @@ func (c *Cluster) apiServerCommand(address string) (process.Command, error) {
 		return process.Command{}, err
 	}
 	host, port, err := net.SplitHostPort(address)
-	return process.Command{Name: "kube-apiserver", Program: c.program.apiServer, Log: c.dir.file("kube-apiserver.log"), Args: []string{
-		"--etcd-servers=" + c.EtcdURL(),
-		"--bind-address=" + host, "--secure-port=" + port,
-		"--cert-dir=" + c.dir.path,
-		"--tls-cert-file=" + c.serving.certFile, "--tls-private-key-file=" + c.serving.keyFile,
-		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file=" + c.serving.keyFile, "--service-account-signing-key-file=" + c.serving.keyFile,
-		"--authorization-mode=RBAC",
-		"--token-auth-file=" + c.serving.tokenFile,
-		"--disable-admission-plugins=ServiceAccount",
-		// Without these it looks for a public address of the host, and there may be none.
-		"--advertise-address=" + host, "--endpoint-reconciler-type=none",
-		"--service-cluster-ip-range=10.0.0.0/24",
-	}}, err
+	return process.Command{Name: "kube-apiserver", Program: c.program.apiServer,
+		Log: c.dir.file("kube-apiserver.log"), Args: []string{
+			"--etcd-servers=" + c.EtcdURL(),
+			"--bind-address=" + host, "--secure-port=" + port,
+			"--cert-dir=" + c.dir.path,
+			"--tls-cert-file=" + c.serving.certFile, "--tls-private-key-file=" + c.serving.keyFile,
+			"--service-account-issuer=https://kubernetes.default.svc",
+			"--service-account-key-file=" + c.serving.keyFile, "--service-account-signing-key-file=" + c.serving.keyFile,
+			"--authorization-mode=RBAC",
+			"--token-auth-file=" + c.serving.tokenFile,
+			"--disable-admission-plugins=ServiceAccount",
+			// Without these it looks for a public address of the host, and there may be none.
+			"--advertise-address=" + host, "--endpoint-reconciler-type=none",
+			"--service-cluster-ip-range=10.0.0.0/24",
+		}}, err
 }
 
 func (c *Cluster) apiServerReady(ctx context.Context) error {

@@ -19,7 +19,8 @@ type client struct {
 }
 
 // newClient returns a client that connects by dial; nil: in the ordinary way.
-func newClient(a access, dial func(ctx context.Context, network, address string) (net.Conn, error)) (*client, error) {
+func newClient(a access, dial func(ctx context.Context, network, address string) (net.Conn, error)) (
+	*client, error) {
 	trust, err := clientTLS(a.authority)
 	if err != nil {
 		return nil, err
@@ -46,7 +47,8 @@ func (c *client) do(ctx context.Context, method, path string, body any) (int, []
 }
 
 // send returns the answer, and what was in its body, which is closed.
-func (c *client) send(ctx context.Context, method, path, contentType string, body []byte) (*http.Response, []byte, error) {
+func (c *client) send(ctx context.Context, method, path, contentType string, body []byte) (
+	*http.Response, []byte, error) {
 	request, err := c.request(ctx, method, path, contentType, body)
 	if err != nil {
 		return nil, nil, err
@@ -63,7 +65,8 @@ func (c *client) send(ctx context.Context, method, path, contentType string, bod
 	return response, answer, nil
 }
 
-func (c *client) request(ctx context.Context, method, path, contentType string, body []byte) (*http.Request, error) {
+func (c *client) request(ctx context.Context, method, path, contentType string, body []byte) (
+	*http.Request, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.access.server+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err

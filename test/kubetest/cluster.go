@@ -67,7 +67,8 @@ func Start(ctx context.Context, opts Options) (*Cluster, error) {
 	}
 	c.etcd = servers.Server{Place: c.place, Command: c.etcdCommand, Ping: c.etcdHealthy}
 	c.apiServer = servers.Server{Place: c.place, Command: c.apiServerCommand, Ping: c.apiServerReady}
-	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errors.New("gave up after "+startTimeout.String()))
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout,
+		errors.New("gave up after "+startTimeout.String()))
 	defer cancel()
 	if err := c.start(ctx); err != nil {
 		// The error names a log: it must still be there to be read.
@@ -103,7 +104,8 @@ func (c *Cluster) reachAt(address string) error {
 	if c.admin != nil && c.admin.access.server == "https://"+address {
 		return nil
 	}
-	admin := access{server: "https://" + address, authority: c.serving.identity.certPEM, namespace: "default", token: c.serving.adminToken}
+	admin := access{server: "https://" + address, authority: c.serving.identity.certPEM, namespace: "default",
+		token: c.serving.adminToken}
 	var err error
 	if c.admin, err = newClient(admin, c.place.Dial); err != nil {
 		return err

@@ -57,7 +57,8 @@ func (c *Cluster) etcdHealthy(ctx context.Context) error {
 		return err
 	}
 	// A client of its own without keep-alive: it runs before any test and must leave no goroutine behind.
-	once := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: c.place.Dial}, Timeout: 2 * time.Second}
+	once := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: c.place.Dial},
+		Timeout: 2 * time.Second}
 	response, err := once.Do(request)
 	if err != nil {
 		return fmt.Errorf("not ready: %w", err)
@@ -80,7 +81,8 @@ const pauseTimeout = 5 * time.Second
 func (c *Cluster) pause(s *servers.Server) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ctx, cancel := context.WithTimeoutCause(context.Background(), pauseTimeout, errors.New("gave up after "+pauseTimeout.String()))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), pauseTimeout,
+		errors.New("gave up after "+pauseTimeout.String()))
 	defer cancel()
 	return s.Pause(ctx)
 }

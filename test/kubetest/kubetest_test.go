@@ -78,13 +78,16 @@ func TestLeastPrivilege_OnlyTheNamedLease(t *testing.T) {
 	member := newUser(t, kubeconfig)
 	leases := leasesPath(namespace)
 
-	require.Equal(t, http.StatusForbidden, member.code(http.MethodPost, leases, leaseBody(t, name, "a")), "POST has no name to allow")
+	require.Equal(t, http.StatusForbidden, member.code(http.MethodPost, leases, leaseBody(t, name, "a")),
+		"POST has no name to allow")
 	require.Equal(t, http.StatusCreated, member.code(http.MethodPut, leases+"/"+name, leaseBody(t, name, "a")))
 	require.Equal(t, http.StatusOK, member.code(http.MethodGet, leases+"/"+name, nil))
-	require.Equal(t, http.StatusForbidden, member.code(http.MethodPut, leases+"/other", leaseBody(t, "other", "a")))
+	require.Equal(t, http.StatusForbidden, member.code(http.MethodPut, leases+"/other",
+		leaseBody(t, "other", "a")))
 	require.Equal(t, http.StatusForbidden, member.code(http.MethodGet, leases+"/other", nil))
 	require.Equal(t, http.StatusForbidden, member.code(http.MethodDelete, leases+"/"+name, nil))
-	require.Equal(t, http.StatusForbidden, member.code(http.MethodGet, leases+"?watch=true", nil), "a watch must name its lease")
+	require.Equal(t, http.StatusForbidden, member.code(http.MethodGet, leases+"?watch=true", nil),
+		"a watch must name its lease")
 }
 
 func TestShared_IsOne(t *testing.T) {
@@ -132,7 +135,8 @@ func TestCluster_FaultsAndStop(t *testing.T) {
 		require.Error(t, sendFor(t, member, time.Second, lease))
 		require.ErrorContains(t, cluster.PauseAPIServer(), "no process to signal")
 		require.NoError(t, cluster.StartAPIServer(t.Context()))
-		require.Equal(t, http.StatusOK, member.code(http.MethodGet, lease, nil), "same address, same token, same store")
+		require.Equal(t, http.StatusOK, member.code(http.MethodGet, lease, nil),
+			"same address, same token, same store")
 	})
 	t.Run("stop", func(t *testing.T) {
 		require.NoError(t, cluster.PauseEtcd())

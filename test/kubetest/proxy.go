@@ -122,7 +122,8 @@ func (p *Proxy) KubeconfigFor(kubeconfig string) (string, error) {
 		return "", err
 	}
 	if user.server != p.source.server {
-		return "", fmt.Errorf("kubetest: kubeconfig %s is for %s, the proxy for %s; make it a proxy of its own", kubeconfig, user.server, p.source.server)
+		return "", fmt.Errorf("kubetest: kubeconfig %s is for %s, the proxy for %s; make it a proxy of its own",
+			kubeconfig, user.server, p.source.server)
 	}
 	user.server = p.server.URL
 	user.authority = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw})

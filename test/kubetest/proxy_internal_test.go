@@ -68,7 +68,8 @@ func (c *client) put(ctx context.Context) (int, error) {
 func TestProxy_CountsByVerbAndPath(t *testing.T) {
 	server := newFakeServer(t)
 	proxy, c := newTestProxy(t, server.file)
-	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPut, http.MethodPatch, http.MethodPost, http.MethodDelete} {
+	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPut, http.MethodPatch,
+		http.MethodPost, http.MethodDelete} {
 		_, _, err := c.do(t.Context(), method, "/lease?timeout=5s", nil)
 		require.NoError(t, err)
 	}

@@ -23,7 +23,8 @@ func BenchmarkCosts(b *testing.B) {
 	collection := s.newCollection(b)
 	var writes int
 	records := func(b *testing.B, at string) *mongo.Collection {
-		client, err := mongo.Connect(mongodb.Options("mongodb://"+at+"/?directConnection=true", 5*time.Second).SetMonitor(&event.CommandMonitor{
+		client, err := mongo.Connect(mongodb.Options("mongodb://"+at+"/?directConnection=true",
+			5*time.Second).SetMonitor(&event.CommandMonitor{
 			Started: func(_ context.Context, e *event.CommandStartedEvent) {
 				if e.CommandName == "update" || e.CommandName == "insert" || e.CommandName == "findAndModify" {
 					writes++
@@ -93,7 +94,8 @@ func (l *document) Lock(ctx context.Context) error {
 }
 
 func (l *document) Unlock(ctx context.Context) error {
-	_, err := l.c.UpdateOne(ctx, bson.M{"_id": "lock", "owner": l.owner}, bson.M{"$set": bson.M{"expires": time.Unix(0, 0)}})
+	_, err := l.c.UpdateOne(ctx, bson.M{"_id": "lock", "owner": l.owner},
+		bson.M{"$set": bson.M{"expires": time.Unix(0, 0)}})
 	return err
 }
 

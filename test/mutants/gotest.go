@@ -84,7 +84,8 @@ func culprit(failed []testEvent, running map[string][]string) string {
 	var first *testEvent
 	for i := range failed {
 		e := &failed[i]
-		if e.Test != "" && (first == nil || e.Package == first.Package && strings.HasPrefix(e.Test, first.Test+"/")) {
+		if e.Test != "" && (first == nil || e.Package == first.Package &&
+			strings.HasPrefix(e.Test, first.Test+"/")) {
 			first = e
 		}
 	}

@@ -72,7 +72,8 @@ func (h *hunter) baseline(ctx context.Context, s step) error {
 	case err != nil:
 		return fmt.Errorf("the tree as it is: %s: %w", s.name, err)
 	case r.Caught != "":
-		return fmt.Errorf("the tree as it is fails %s: mend that first, nothing can be said of mutants before", r.Caught)
+		return fmt.Errorf("the tree as it is fails %s: mend that first, nothing can be said of mutants before",
+			r.Caught)
 	}
 	return nil
 }
@@ -146,7 +147,8 @@ func (h *hunter) try(ctx context.Context, f *finding) (err error) {
 			return err
 		}
 		if r.Hung && !f.Hangs {
-			return f.bad("%s ran out of time: write `hang: true` if that is how this bug shows, or make it end", r.Caught)
+			return f.bad("%s ran out of time: write `hang: true` if that is how this bug shows, or make it end",
+				r.Caught)
 		}
 		f.caught(catch{result: r, Step: s.name, Tier: s.tier})
 	}

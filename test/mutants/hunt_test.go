@@ -44,7 +44,8 @@ func toyHunter(t *testing.T, files map[string]string, limit time.Duration) *hunt
 }
 
 func adds(what string) *mutant {
-	return &mutant{Name: "m", What: "It is wrong.", Promise: "S1", Edits: []edit{{File: "add.go", Old: "\treturn a + b\n", New: "\t" + what + "\n"}}}
+	return &mutant{Name: "m", What: "It is wrong.", Promise: "S1",
+		Edits: []edit{{File: "add.go", Old: "\treturn a + b\n", New: "\t" + what + "\n"}}}
 }
 
 func TestHunt_WhatBecomesOfAMutant(t *testing.T) {
@@ -107,7 +108,8 @@ func TestHunt_TheTreeItselfMustPass(t *testing.T) {
 		return h.asItIs(t.Context(), h.steps[0])
 	}
 	require.NoError(t, asItIs(toy))
-	broken := map[string]string{"go.mod": toy["go.mod"], "add_test.go": toy["add_test.go"], "add.go": "package toy\n\nfunc Add(a, b int) int { return 5 }\n"}
+	broken := map[string]string{"go.mod": toy["go.mod"], "add_test.go": toy["add_test.go"],
+		"add.go": "package toy\n\nfunc Add(a, b int) int { return 5 }\n"}
 	require.ErrorContains(t, asItIs(broken), "mend that first")
 	broken["add.go"] = "package toy\n"
 	require.ErrorContains(t, asItIs(broken), "undefined: Add")

@@ -98,7 +98,8 @@ func TestQuick_AllAreCaught(t *testing.T) {
 	quick := slices.DeleteFunc(library(t), func(m *mutant) bool { return !m.Quick })
 	require.Len(t, quick, 5)
 	var stdout, stderr bytes.Buffer
-	require.Equal(t, exitCaught, run(t.Context(), []string{"--quick"}, &stdout, &stderr), "%s%s", &stdout, &stderr)
+	require.Equal(t, exitCaught, run(t.Context(), []string{"--quick"}, &stdout, &stderr), "%s%s",
+		&stdout, &stderr)
 	require.Contains(t, stdout.String(), "5 of 5 mutants caught")
 	for _, m := range quick {
 		require.Regexp(t, `(?m)^`+m.Name+` +`+m.Promise+` +sbr`, stdout.String())

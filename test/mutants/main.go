@@ -39,8 +39,10 @@ type options struct {
 func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f := flag.NewFlagSet("mutants", flag.ContinueOnError)
 	f.SetOutput(stderr)
-	f.StringVar(&o.only, "only", "", "try these mutants only: `names` with commas between them, * stands for anything")
-	f.StringVar((*string)(&o.mode), "tier", string(whole), "what runs: suite (cheap to dear, up to the first failure), or each (the simulator, too)")
+	f.StringVar(&o.only, "only", "",
+		"try these mutants only: `names` with commas between them, * stands for anything")
+	f.StringVar((*string)(&o.mode), "tier", string(whole),
+		"what runs: suite (cheap to dear, up to the first failure), or each (the simulator, too)")
 	f.BoolVar(&o.quick, "quick", false, "a few mutants, against the cheap steps")
 	f.IntVar(&o.workers, "workers", runtime.GOMAXPROCS(0), "how many mutants are tried at once")
 	if err := f.Parse(args); err != nil {
@@ -73,7 +75,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitBad
 	}
 	worst := status(found)
-	if n := seenAlone(found); worst == exitCaught && o.mode == each && o.only == "" && !o.quick && n < leastAlone {
+	if n := seenAlone(found); worst == exitCaught && o.mode == each && o.only == "" && !o.quick &&
+		n < leastAlone {
 		fmt.Fprintf(stderr, "mutants: the simulator alone finds %d, fewer than %d\n", n, leastAlone)
 		return exitSurvived
 	}
@@ -119,7 +122,8 @@ func hunt(ctx context.Context, o options, stderr io.Writer) (found []finding, er
 	finished := 0
 	found = h.all(ctx, mutants, o.workers, func(f finding) {
 		finished++
-		fmt.Fprintf(stderr, "%d of %d  %.1fs  %s: %s\n", finished, len(mutants), f.Took.Seconds(), f.Name, f.briefly())
+		fmt.Fprintf(stderr, "%d of %d  %.1fs  %s: %s\n", finished, len(mutants), f.Took.Seconds(), f.Name,
+			f.briefly())
 	})
 	return found, ctx.Err()
 }

@@ -39,7 +39,8 @@ type edit struct {
 }
 
 // promises are those of the design, and the three that the simulator adds.
-var promises = []string{"S1", "S2", "S3", "S4", "S5", "L1", "L2", "L3", "F1", "stable", "explained", "chain", "X1", "X2", "X3", "X4", "X5", "X6",
+var promises = []string{"S1", "S2", "S3", "S4", "S5", "L1", "L2", "L3", "F1", "stable", "explained", "chain",
+	"X1", "X2", "X3", "X4", "X5", "X6",
 	"Y1", "Y2", "Y3", "Y4", "Y5", "Y6"}
 
 // errMutant is wrapped by every error about a mutant itself.

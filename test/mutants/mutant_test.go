@@ -25,8 +25,10 @@ func TestParseMutant_ReadsTheWholeOfIt(t *testing.T) {
 	m, err := parseMutant("sum", []byte(good))
 	require.NoError(t, err)
 	require.Equal(t, &mutant{
-		Name: "sum", What: "The sum is wrong. It is off by one.", Promise: "S1", Checkers: []string{"S1", "chain"}, Quick: true,
-		Edits: []edit{{File: "add.go", Old: "func Add(a, b int) int {\n\treturn a + b\n", New: "func Add(a, b int) int {\n\treturn a + b + 1\n"}},
+		Name: "sum", What: "The sum is wrong. It is off by one.", Promise: "S1", Checkers: []string{"S1", "chain"},
+		Quick: true,
+		Edits: []edit{{File: "add.go", Old: "func Add(a, b int) int {\n\treturn a + b\n",
+			New: "func Add(a, b int) int {\n\treturn a + b + 1\n"}},
 	}, m)
 }
 
@@ -87,7 +89,8 @@ func TestApply_TheLinesMustBeThereExactlyOnce(t *testing.T) {
 func TestApply_SeveralEditsOfOneFile(t *testing.T) {
 	root := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(root, "a.go"), []byte("a\nb\nc\n"), 0o600))
-	m := &mutant{Name: "m", Edits: []edit{{File: "a.go", Old: "a\n", New: "A\n"}, {File: "a.go", Old: "c\n", New: ""}}}
+	m := &mutant{Name: "m", Edits: []edit{{File: "a.go", Old: "a\n", New: "A\n"},
+		{File: "a.go", Old: "c\n", New: ""}}}
 	files, err := m.apply(root)
 	require.NoError(t, err)
 	require.Equal(t, "A\nb\n", string(files["a.go"]))

@@ -62,7 +62,8 @@ func (t *tree) with(files map[string][]byte, scratch string) (*tree, error) {
 
 // run runs a command in the tree. ok says that it exited with status 0; err, that it never ran, or was
 // stopped.
-func (t *tree) run(ctx context.Context, name string, args ...string) (stdout, stderr []byte, ok bool, err error) {
+func (t *tree) run(ctx context.Context, name string, args ...string) (
+	stdout, stderr []byte, ok bool, err error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var out, errs bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = t.root, &out, &errs

@@ -25,14 +25,16 @@ func BenchmarkCosts(b *testing.B) {
 		Address: s.Address(),
 		Open: func(b *testing.B, at, name string) lease.Store { // as a configuration opens it: all share their connections
 			b.Setenv(postgres.URLVariable, url(at))
-			store, err := lease.Open(b.Context(), postgres.Key, lease.Spec{System: name, Decode: func(any) error { return nil }})
+			store, err := lease.Open(b.Context(), postgres.Key,
+				lease.Spec{System: name, Decode: func(any) error { return nil }})
 			require.NoError(b, err)
 			b.Cleanup(func() { _ = store.(*postgres.Store).Close() })
 			return store
 		},
 		Bare: func(b *testing.B, at, name, text string) func(context.Context) error {
 			pool := newPool(b, url(at))
-			_, err := pool.Exec(b.Context(), "INSERT INTO sbr_lease (name, version, record) VALUES ($1, '0', '{}')", name)
+			_, err := pool.Exec(b.Context(), "INSERT INTO sbr_lease (name, version, record) VALUES ($1, '0', '{}')",
+				name)
 			require.NoError(b, err)
 			version := 0
 			return func(ctx context.Context) error {

@@ -82,7 +82,8 @@ func smallDisk(t *testing.T) (string, error) {
 	}
 	disk := filepath.Join(folder, "disk")
 	require.NoError(t, os.Mkdir(disk, 0o700))
-	mount := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size=8m,mode=0700,uid=nobody", "sbr-test", disk)
+	mount := exec.CommandContext(t.Context(), "mount", "-t", "tmpfs", "-o", "size=8m,mode=0700,uid=nobody",
+		"sbr-test", disk)
 	if out, err := mount.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("mount: %w: %s", err, out)
 	}

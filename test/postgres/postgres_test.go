@@ -70,7 +70,8 @@ func TestFailover_OfAnAsynchronousStandbyLosesWrites(t *testing.T) {
 	s.until(t, "postgres", "SELECT pg_current_wal_lsn() = replay_lsn FROM pg_stat_replication")
 	risks, err := store.Risks(t.Context())
 	require.NoError(t, err)
-	require.Contains(t, strings.Join(risks, "\n"), "the standbys are asynchronous: a failover loses acknowledged writes")
+	require.Contains(t, strings.Join(risks, "\n"),
+		"the standbys are asynchronous: a failover loses acknowledged writes")
 	s.standby.Kill()
 	_, err = store.Write(t.Context(), lease.Record{Holder: "b", Token: 2}, first)
 	require.NoError(t, err, "acknowledged")
@@ -123,7 +124,8 @@ func TestWrite_GivenUpIsNotSeenBeforeTheStandbyHasIt(t *testing.T) {
 	err = <-done
 	require.Error(t, err)
 	require.NotErrorIs(t, err, lease.ErrRefused)
-	require.Eventually(t, func() bool { return pool.Stat().TotalConns() == 0 }, 30*time.Second, 5*time.Millisecond,
+	require.Eventually(t, func() bool { return pool.Stat().TotalConns() == 0 }, 30*time.Second,
+		5*time.Millisecond,
 		"the connection is not closed")
 	for range 100 { // a cancellation would have an effect a moment after it was sent
 		got, err := other.Read(t.Context())
@@ -181,7 +183,8 @@ func TestRow_IsForPeople(t *testing.T) {
 	store := s.store(t, database)
 	version, err := store.Write(t.Context(), lease.Record{
 		Holder: "n1#a", Token: 7, TTL: 2 * time.Minute,
-		Verdict: &sbr.Verdict{Token: 7, Survivors: []sbr.ID{"n1#a"}, Down: []sbr.ID{"n2#b"}, DecidedBy: "n1#a", Reason: "n2 is cut off"},
+		Verdict: &sbr.Verdict{Token: 7, Survivors: []sbr.ID{"n1#a"}, Down: []sbr.ID{"n2#b"}, DecidedBy: "n1#a",
+			Reason: "n2 is cut off"},
 	}, "")
 	require.NoError(t, err)
 	s.until(t, database, `SELECT record->>'holder' = 'n1#a' AND (record->>'token')::int = 7 AND
@@ -196,8 +199,9 @@ func TestRow_IsForPeople(t *testing.T) {
 	s.sql(t, database, `UPDATE sbr_lease SET record = record || '{"holdr": "n1#a"}'`)
 	_, err = store.Read(t.Context())
 	require.ErrorIs(t, err, lease.ErrRefused)
-	assert.ErrorContains(t, err, `sbr_lease/payments-sbr: the store refused the request: the row is not the record of a lease: `+
-		`the field "holdr" is unknown`)
+	assert.ErrorContains(t, err,
+		`sbr_lease/payments-sbr: the store refused the request: the row is not the record of a lease: `+
+			`the field "holdr" is unknown`)
 }
 
 // What is taken away is refused with a sentence, by a write and by the preflight, which changes nothing.
@@ -254,7 +258,8 @@ func TestStandby_IsRefused(t *testing.T) {
 func TestIdentity_TellsStoresApart(t *testing.T) {
 	s, other := newServer(t), newServer(t)
 	seen := map[string]bool{}
-	for _, store := range []*postgres.Store{s.store(t, s.database(t)), s.store(t, s.database(t)), other.store(t, other.database(t))} {
+	for _, store := range []*postgres.Store{s.store(t, s.database(t)), s.store(t, s.database(t)),
+		other.store(t, other.database(t))} {
 		id, err := store.Identity(t.Context())
 		require.NoError(t, err)
 		seen[id] = true
@@ -273,7 +278,8 @@ func TestFactory_StoresShareTheirConnections(t *testing.T) {
 	heard := make(chan string)
 	ended := make(chan error)
 	var stores []*postgres.Store
-	for i, set := range []map[string]string{{"url": s.URL("sbr", database)}, {"url-file": file}, {}, {"table": "public.sbr_lease"}} {
+	for i, set := range []map[string]string{{"url": s.URL("sbr", database)}, {"url-file": file}, {},
+		{"table": "public.sbr_lease"}} {
 		store, err := open(t, string(rune('a'+i)), set)
 		require.NoError(t, err)
 		stores = append(stores, store)
@@ -287,12 +293,14 @@ func TestFactory_StoresShareTheirConnections(t *testing.T) {
 		}
 		return all
 	}
-	require.ElementsMatch(t, []string{"sbr_lease/a ", "sbr_lease/b ", "sbr_lease/c ", "public.sbr_lease/d "}, seen())
+	require.ElementsMatch(t, []string{"sbr_lease/a ", "sbr_lease/b ", "sbr_lease/c ", "public.sbr_lease/d "},
+		seen())
 	for i, store := range stores {
 		_, err := store.Write(t.Context(), lease.Record{Holder: "n" + string(rune('a'+i)), Token: 1}, "")
 		require.NoError(t, err)
 	}
-	require.ElementsMatch(t, []string{"sbr_lease/a na", "sbr_lease/b nb", "sbr_lease/c nc", "public.sbr_lease/d nd"}, seen())
+	require.ElementsMatch(t, []string{"sbr_lease/a na", "sbr_lease/b nb", "sbr_lease/c nc",
+		"public.sbr_lease/d nd"}, seen())
 	s.until(t, database, "SELECT count(*) <= 3 FROM pg_stat_activity WHERE application_name = 'serf-sbr'")
 	s.until(t, database, "SELECT count(*) = 1 FROM pg_stat_activity WHERE query LIKE 'LISTEN%'")
 	cancel()
@@ -320,11 +328,12 @@ func TestFactory_SaysWhatIsWrong(t *testing.T) {
 
 func open(t *testing.T, name string, set map[string]string) (*postgres.Store, error) {
 	t.Helper()
-	opened, err := lease.Open(t.Context(), postgres.Key, lease.Spec{System: "payments", Name: name, Decode: func(into any) error {
-		text, err := json.Marshal(set)
-		require.NoError(t, err)
-		return json.Unmarshal(text, into)
-	}})
+	opened, err := lease.Open(t.Context(), postgres.Key,
+		lease.Spec{System: "payments", Name: name, Decode: func(into any) error {
+			text, err := json.Marshal(set)
+			require.NoError(t, err)
+			return json.Unmarshal(text, into)
+		}})
 	if err != nil {
 		return nil, err
 	}
@@ -335,26 +344,31 @@ func open(t *testing.T, name string, set map[string]string) (*postgres.Store, er
 // cluster that a partition leaves one side of.
 func TestPage(t *testing.T) {
 	s, bin, folder := newServer(t), t.TempDir(), t.TempDir()
-	for module, program := range map[string]string{"../..": "./cmd/sbr", "../serfagent": "github.com/hashicorp/serf/cmd/serf"} {
-		out, err := exec.CommandContext(t.Context(), "go", "build", "-C", module, "-o", bin+"/", program).CombinedOutput()
+	for module, program := range map[string]string{"../..": "./cmd/sbr",
+		"../serfagent": "github.com/hashicorp/serf/cmd/serf"} {
+		out, err := exec.CommandContext(t.Context(), "go", "build", "-C", module, "-o", bin+"/",
+			program).CombinedOutput()
 		require.NoError(t, err, string(out))
 	}
 	page, err := os.ReadFile("../../docs/stores.md")
 	require.NoError(t, err)
 	var script strings.Builder
-	for _, block := range regexp.MustCompile("(?ms)^```bash\n(.*?)^```$").FindAllStringSubmatch(string(page), -1) {
+	for _, block := range regexp.MustCompile("(?ms)^```bash\n(.*?)^```$").FindAllStringSubmatch(string(page),
+		-1) {
 		script.WriteString(block[1])
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, "bash", "-euxo", "pipefail", "-c", script.String())
 	if os.Geteuid() == 0 { // else the processes of a failed run may outlive it
-		c = exec.CommandContext(ctx, "unshare", append([]string{"--fork", "--kill-child", "--pid", "--mount-proc"}, c.Args...)...)
+		c = exec.CommandContext(ctx, "unshare", append([]string{"--fork", "--kill-child", "--pid", "--mount-proc"},
+			c.Args...)...)
 	}
 	c.Dir, c.WaitDelay = folder, time.Second
 	_, port, err := net.SplitHostPort(s.Address())
 	require.NoError(t, err)
-	c.Env = append(os.Environ(), "PATH="+strings.Join([]string{bin, s.Programs, os.Getenv("PATH")}, string(os.PathListSeparator)),
+	c.Env = append(os.Environ(), "PATH="+strings.Join([]string{bin, s.Programs, os.Getenv("PATH")},
+		string(os.PathListSeparator)),
 		"PGHOST=127.0.0.1", "PGPORT="+port, "PGUSER=owner", "PGDATABASE=postgres", "SBR_POSTGRES_URL="+s.URL("sbr", "postgres"))
 	out, err := c.CombinedOutput()
 	if err != nil {
@@ -373,14 +387,16 @@ func TestPage(t *testing.T) {
 func TestScript(t *testing.T) {
 	s := newServer(t)
 	bin := t.TempDir()
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-C", "../..", "-o", bin+"/", "./cmd/sbr").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), "go", "build", "-C", "../..", "-o", bin+"/",
+		"./cmd/sbr").CombinedOutput()
 	require.NoError(t, err, string(out))
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
-			env.Setenv("PATH", bin+string(os.PathListSeparator)+s.Programs+string(os.PathListSeparator)+env.Getenv("PATH"))
+			env.Setenv("PATH", bin+string(os.PathListSeparator)+s.Programs+string(os.PathListSeparator)+
+				env.Getenv("PATH"))
 			env.Setenv("OWNER", s.URL("owner", "postgres"))
 			env.Setenv("MEMBER", s.URL("sbr", "postgres"))
 			return os.WriteFile(filepath.Join(env.WorkDir, "url"), []byte(s.URL("sbr", "postgres")+"\n"), 0o600)

@@ -116,7 +116,8 @@ func (p *Process) Wait(ctx context.Context) (Exit, error) {
 		state := p.cmd.ProcessState
 		return Exit{At: p.ended, Code: state.ExitCode(), Text: state.String()}, nil
 	case <-ctx.Done():
-		return Exit{}, fmt.Errorf("process: %s still runs: %w; its log: %s", p.command.Name, context.Cause(ctx), p.command.Log)
+		return Exit{}, fmt.Errorf("process: %s still runs: %w; its log: %s", p.command.Name, context.Cause(ctx),
+			p.command.Log)
 	}
 }
 

@@ -33,7 +33,8 @@ func TestMain(m *testing.M) {
 
 // helper is the process that TestKilledParent_TakesItsChildAlong kills.
 func helper() {
-	p, err := process.Start(process.NewThread(), process.Command{Name: "sleep", Program: "/bin/sleep", Args: []string{"60"}, Log: os.DevNull})
+	p, err := process.Start(process.NewThread(),
+		process.Command{Name: "sleep", Program: "/bin/sleep", Args: []string{"60"}, Log: os.DevNull})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -79,7 +80,8 @@ func TestProcess_LogIsItsOwnPart(t *testing.T) {
 	thread := process.NewThread()
 	defer thread.Close()
 	for range 2 {
-		p, err := process.Start(thread, process.Command{Name: "sh", Program: "/bin/sh", Args: []string{"-c", "echo word"}, Log: log})
+		p, err := process.Start(thread, process.Command{Name: "sh", Program: "/bin/sh",
+			Args: []string{"-c", "echo word"}, Log: log})
 		require.NoError(t, err)
 		_, err = p.Wait(within(t))
 		require.NoError(t, err)
@@ -116,7 +118,8 @@ func TestProcess_TakesItsGroupAlong(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			p := start(t, "/bin/sh", "-c", tc.script)
 			var pid int
-			require.Eventually(t, func() bool { _, err := fmt.Sscan(p.Log(), &pid); return err == nil }, 10*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { _, err := fmt.Sscan(p.Log(), &pid); return err == nil },
+				10*time.Second, time.Millisecond)
 			if tc.name == "killed" {
 				require.True(t, proc.Running(pid))
 				p.Kill()
@@ -189,7 +192,8 @@ func TestThread_ChildOutlivesTheCallersThread(t *testing.T) {
 	p, tid := startFromDyingThread(t, thread)
 	defer p.Kill()
 	task := fmt.Sprintf("/proc/self/task/%d", tid)
-	require.Eventually(t, func() bool { _, err := os.Stat(task); return err != nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { _, err := os.Stat(task); return err != nil }, 10*time.Second,
+		time.Millisecond)
 	time.Sleep(50 * time.Millisecond)
 	require.True(t, p.Alive())
 }
@@ -208,7 +212,8 @@ func startFromDyingThread(t *testing.T, s *process.Thread) (*process.Process, in
 			defer close(done)
 			runtime.LockOSThread()
 			tid = syscall.Gettid()
-			p, err = process.Start(s, process.Command{Name: "sleep", Program: "/bin/sleep", Args: []string{"60"}, Log: os.DevNull})
+			p, err = process.Start(s, process.Command{Name: "sleep", Program: "/bin/sleep", Args: []string{"60"},
+				Log: os.DevNull})
 		}()
 		<-done
 		require.NoError(t, err)

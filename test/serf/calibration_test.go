@@ -101,8 +101,10 @@ func (s seconds) shareBelow(x float64) float64 {
 func outside(real, model seconds) (worst float64) {
 	for i, x := range real {
 		before, upTo := float64(i)/float64(len(real)), float64(i+1)/float64(len(real))
-		early := upTo - model.shareBelow(x*factor+slack)    // more real cuts are over by x than model cuts by a later time
-		late := model.shareBelow((x-slack)/factor) - before // fewer real cuts are over before x than model cuts by an earlier time
+		// more real cuts are over by x than model cuts by a later time
+		early := upTo - model.shareBelow(x*factor+slack)
+		// fewer real cuts are over before x than model cuts by an earlier time
+		late := model.shareBelow((x-slack)/factor) - before
 		worst = max(worst, early, late)
 	}
 	return worst

@@ -49,13 +49,15 @@ type manager interface {
 func (proc *process) open() error {
 	for i := range proc.p.s.Cluster.Singletons {
 		x := &proc.p.s.Cluster.Singletons[i]
-		if err := proc.host(func() (manager, error) { return singleton.New(proc.provider, proc.singleton(x)) }, 0); err != nil {
+		if err := proc.host(func() (manager, error) { return singleton.New(proc.provider, proc.singleton(x)) },
+			0); err != nil {
 			return fmt.Errorf("%s: singleton %s: %w", proc.Name, x.Name, err)
 		}
 	}
 	for i := range proc.p.s.Cluster.Shards {
 		x := &proc.p.s.Cluster.Shards[i]
-		if err := proc.host(func() (manager, error) { return sharding.New(proc.provider, proc.sharding(x)) }, x.ReopenedAfter); err != nil {
+		if err := proc.host(func() (manager, error) { return sharding.New(proc.provider, proc.sharding(x)) },
+			x.ReopenedAfter); err != nil {
 			return fmt.Errorf("%s: shards %s: %w", proc.Name, x.Type, err)
 		}
 	}
@@ -242,7 +244,8 @@ func (p *player) starts(proc *process, s *slot, r *singleton.Run) *run {
 	}
 	for _, o := range s.runs {
 		if s.leased && r.Token() <= o.Token() && (o.proc != proc || r.Token() < o.Token()) {
-			p.violate("X2", "a run of %s on %s has the token %d, and one on %s had %d", s.name, proc.id, r.Token(), o.proc.id, o.Token())
+			p.violate("X2", "a run of %s on %s has the token %d, and one on %s had %d", s.name, proc.id, r.Token(),
+				o.proc.id, o.Token())
 		}
 	}
 	s.runs = append(s.runs, this)
@@ -275,7 +278,8 @@ func (p *player) alone(s *slot) {
 	for i, r := range active {
 		for _, o := range active[:i] {
 			if s.leased || !strangers(r.proc, o.proc) && !p.leftOut(r.proc) && !p.leftOut(o.proc) && needsLease {
-				p.violate("X1", "%s runs on %s (token %d) and on %s (token %d)", s.name, o.proc.id, o.Token(), r.proc.id, r.Token())
+				p.violate("X1", "%s runs on %s (token %d) and on %s (token %d)", s.name, o.proc.id, o.Token(),
+					r.proc.id, r.Token())
 			}
 		}
 	}

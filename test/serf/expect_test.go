@@ -14,7 +14,8 @@ import (
 // outcome is what the run has come to.
 func (p *player) outcome() outcome {
 	var o outcome
-	o.LeaseHolder, o.Decisions = downing.NameOf(sbr.ID(p.store.Snapshot().Record.Holder)), make(map[string]string)
+	o.LeaseHolder, o.Decisions = downing.NameOf(sbr.ID(p.store.Snapshot().Record.Holder)),
+		make(map[string]string)
 	var up []*process
 	for _, n := range p.nodes {
 		switch {

@@ -122,7 +122,8 @@ func (c *connection) Read(ctx context.Context) (lease.Snapshot, error) {
 // Write implements lease.Store.
 func (c *connection) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	r.Verdict = r.Verdict.Clone()
-	return send(ctx, c.gate, func(ctx context.Context) (lease.Version, error) { return c.view.Write(ctx, r, prev) })
+	return send(ctx, c.gate,
+		func(ctx context.Context) (lease.Version, error) { return c.view.Write(ctx, r, prev) })
 }
 
 func send[T any](ctx context.Context, g *gate, request func(context.Context) (T, error)) (T, error) {

@@ -157,7 +157,8 @@ func (s shape) real(t *testing.T, seed uint64) cutTimes {
 			nodes, names, addrs = append(nodes, node), append(names, name), append(addrs, addr)
 			time.Sleep(time.Duration(rng.Int64N(int64(300 * time.Millisecond))))
 		}
-		for slices.ContainsFunc(nodes, func(n *serf.Serf) bool { return n.Memberlist().NumMembers() != len(nodes) }) {
+		for slices.ContainsFunc(nodes,
+			func(n *serf.Serf) bool { return n.Memberlist().NumMembers() != len(nodes) }) {
 			time.Sleep(time.Second)
 		}
 		time.Sleep(time.Duration(rng.Int64N(int64(40 * time.Second))))

@@ -136,7 +136,8 @@ func playHour(t *testing.T, file string, restarts bool) (early, late hour) {
 						p.crash(n)
 						p.boot(n)
 					}
-				case proc.up() && proc.shown.state != sbr.StateUp && !proc.provider.Status().Newcomer: // sample shows arming as up
+				case proc.up() && proc.shown.state != sbr.StateUp &&
+					!proc.provider.Status().Newcomer: // sample shows arming as up
 					all.suspended += every
 				}
 			}

@@ -48,7 +48,8 @@ func TestPlay_TwoSidesBreakAPromise(t *testing.T) {
 // What the store must never hold is told at the moment it is written.
 func TestPlay_RecordsAreChecked(t *testing.T) {
 	verdict := func(token uint64, by sbr.ID, up, down []sbr.ID) lease.Record {
-		return lease.Record{Holder: string(by), Token: token, Verdict: &sbr.Verdict{Token: token, DecidedBy: by, Survivors: up, Down: down}}
+		return lease.Record{Holder: string(by), Token: token,
+			Verdict: &sbr.Verdict{Token: token, DecidedBy: by, Survivors: up, Down: down}}
 	}
 	ab, c := []sbr.ID{"a", "b"}, []sbr.ID{"c"}
 	first := verdict(1, "a", ab, c)

@@ -41,7 +41,8 @@ type player struct {
 
 	backups map[time.Duration]lease.Record // what the store held, for steps that restore it
 
-	heard func(*process, downing.Occurrence) // hears of everything that happens, may be nil; it is called with mu held
+	// hears of everything that happens, may be nil; it is called with mu held
+	heard func(*process, downing.Occurrence)
 
 	ctx        context.Context
 	began      time.Time
@@ -162,7 +163,8 @@ func (p *player) form() error {
 		if err := proc.takePart(); err != nil {
 			return err
 		}
-		time.Sleep(p.draw(300 * time.Millisecond)) // nodes that start at the same moment would do everything at the same moment
+		// nodes that start at the same moment would do everything at the same moment
+		time.Sleep(p.draw(300 * time.Millisecond))
 	}
 	for end := time.Now().Add(2 * time.Minute); !p.whole(len(start)); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {

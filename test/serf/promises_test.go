@@ -164,7 +164,8 @@ func (p *player) mayShow(proc *process, s *downing.Status) {
 	}
 	for _, id := range s.Verdict.Survivors {
 		if !slices.Contains(v.Survivors, sbr.ID(id)) {
-			p.violate("S4", "%s believes that %s survives verdict %d, written were %v", proc.id, id, v.Token, v.Survivors)
+			p.violate("S4", "%s believes that %s survives verdict %d, written were %v", proc.id, id, v.Token,
+				v.Survivors)
 		}
 	}
 	// A paused process shows what it knew; a status is renewed only when everything was carried out that

@@ -95,5 +95,6 @@ func spread(d []time.Duration) string {
 		return "-"
 	}
 	slices.Sort(d)
-	return fmt.Sprintf("%d resolved, %.1f / %.1f / %.1f", len(d), d[len(d)/10].Seconds(), d[len(d)/2].Seconds(), d[len(d)*9/10].Seconds())
+	return fmt.Sprintf("%d resolved, %.1f / %.1f / %.1f", len(d), d[len(d)/10].Seconds(), d[len(d)/2].Seconds(),
+		d[len(d)*9/10].Seconds())
 }

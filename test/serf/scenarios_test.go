@@ -33,7 +33,8 @@ var timed = map[string]string{
 }
 
 // short are the files that are played with -short, and under the race detector.
-var short = []string{"three-two", "halves", "lone-node", "one-way-cut", "restart-same-name", "singleton-holder-loses", "shards-lease-lost"}
+var short = []string{"three-two", "halves", "lone-node", "one-way-cut", "restart-same-name",
+	"singleton-holder-loses", "shards-lease-lost"}
 
 // unplayable says why a file is not played here; empty: it is.
 func unplayable(s *scenario.Scenario) string {
@@ -157,8 +158,10 @@ func TestScenarios_EveryKeyIsPlayedOrListed(t *testing.T) {
 		"Step":    {"as", "state", "clock"},
 	}
 	for _, of := range []reflect.Type{
-		reflect.TypeFor[scenario.Cluster](), reflect.TypeFor[scenario.Node](), reflect.TypeFor[scenario.Network](), reflect.TypeFor[scenario.Step](),
-		reflect.TypeFor[scenario.StoreChange](), reflect.TypeFor[scenario.Expect](), reflect.TypeFor[scenario.Singleton](), reflect.TypeFor[scenario.Shards](),
+		reflect.TypeFor[scenario.Cluster](), reflect.TypeFor[scenario.Node](), reflect.TypeFor[scenario.Network](),
+		reflect.TypeFor[scenario.Step](),
+		reflect.TypeFor[scenario.StoreChange](), reflect.TypeFor[scenario.Expect](),
+		reflect.TypeFor[scenario.Singleton](), reflect.TypeFor[scenario.Shards](),
 		reflect.TypeFor[scenario.SlotRules](),
 	} {
 		var keys []string
@@ -195,7 +198,8 @@ func TestScenarios_ListsAreUpToDate(t *testing.T) {
 	all := library(t)
 	for name := range timed {
 		require.Contains(t, all, name)
-		require.Empty(t, all[name].Cluster.Detection.Profile, "%s: a file with Serf's own times can be held to what it expects", name)
+		require.Empty(t, all[name].Cluster.Detection.Profile,
+			"%s: a file with Serf's own times can be held to what it expects", name)
 	}
 	for _, name := range short {
 		require.Contains(t, all, name)

@@ -53,7 +53,8 @@ func (p *player) step(number int, st *scenario.Step) error {
 	case st.LeaseStore != nil:
 		p.hurtStore(number, st, func(v *leasetest.Faulty) { inject(v, st.LeaseStore) })
 	case st.Rights != nil:
-		p.hurtStore(number, st, func(v *leasetest.Faulty) { v.SetUnavailable(true) }) // refused at once, and so unknown
+		// refused at once, and so unknown
+		p.hurtStore(number, st, func(v *leasetest.Faulty) { v.SetUnavailable(true) })
 	case st.Clock != nil: // no process starts under it: see unplayable
 	default:
 		return errors.New("this step is not played over Serf")

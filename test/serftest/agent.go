@@ -140,7 +140,8 @@ func (a *Agent) close() {
 
 // Dial returns a client of the agent's RPC. The caller closes it.
 func (a *Agent) Dial() (*client.RPCClient, error) {
-	return client.ClientFromConfig(&client.Config{Addr: a.options.RPC, AuthKey: a.options.RPCAuth, Timeout: rpcTimeout})
+	return client.ClientFromConfig(&client.Config{Addr: a.options.RPC, AuthKey: a.options.RPCAuth,
+		Timeout: rpcTimeout})
 }
 
 // Node is its name in the cluster.

@@ -86,8 +86,9 @@ func TestAgent_RPCNeedsTheKey(t *testing.T) {
 
 func TestCommandLine(t *testing.T) {
 	o := serftest.Options{
-		Node: "n1", Bind: "10.0.0.1:7946", RPC: "127.0.0.1:7373", Join: []string{"a:1"}, RetryJoin: []string{"b:2"}, Encrypt: "k",
-		Tags: map[string]string{"b": "2", "a": "1"}, Profile: "wan", RPCAuth: "p",
+		Node: "n1", Bind: "10.0.0.1:7946", RPC: "127.0.0.1:7373", Join: []string{"a:1"}, RetryJoin: []string{"b:2"},
+		Encrypt: "k",
+		Tags:    map[string]string{"b": "2", "a": "1"}, Profile: "wan", RPCAuth: "p",
 	}
 	dir := t.TempDir()
 	args, err := o.CommandLine(dir)

@@ -26,7 +26,8 @@ type FerretDB struct {
 
 // StartFerretDB starts one, over the database at a URL of PostgreSQL, or, if that is empty, SQLite. An empty
 // log is a file beside its data. The program is built first if it is missing; progress is told.
-func StartFerretDB(ctx context.Context, p Place, postgres, log string, progress io.Writer) (*FerretDB, error) {
+func StartFerretDB(ctx context.Context, p Place, postgres, log string, progress io.Writer) (
+	*FerretDB, error) {
 	program, err := buildcache.FerretDB.Ensure(ctx, progress)
 	if err != nil {
 		return nil, err

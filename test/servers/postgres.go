@@ -47,7 +47,8 @@ func NewPostgres(p Place, log string) (*Postgres, error) {
 	if err != nil {
 		return nil, fmt.Errorf("servers: %w", err)
 	}
-	s := &Postgres{Programs: programs, Fsync: "off", folder: folder, log: cmp.Or(log, filepath.Join(folder, "log"))}
+	s := &Postgres{Programs: programs, Fsync: "off", folder: folder,
+		log: cmp.Or(log, filepath.Join(folder, "log"))}
 	s.Place, s.Command, s.Ping = p, s.serve, s.ping
 	if os.Getuid() == 0 {
 		account, err := user.Lookup("nobody")

@@ -74,7 +74,8 @@ func (a *arena) lease(b *testing.B, name, owner string, s lease.Settings) *lease
 }
 
 // elector is a party of leaderelection with its usual proportions: 15 s, 10 s, 2 s.
-func (a *arena) elector(b *testing.B, name, owner string, ttl time.Duration, on leaderelection.LeaderCallbacks) *leaderelection.LeaderElector {
+func (a *arena) elector(b *testing.B, name, owner string, ttl time.Duration,
+	on leaderelection.LeaderCallbacks) *leaderelection.LeaderElector {
 	if on.OnStoppedLeading == nil {
 		on.OnStoppedLeading = func() {}
 	}
@@ -128,7 +129,8 @@ func BenchmarkVersus_RequestsPerAcquire(b *testing.B) {
 		ctx, cancel := context.WithCancel(b.Context())
 		done := make(chan struct{})
 		n, _ = a.requests(name+"-election", func() {
-			e := a.elector(b, name+"-election", "a", 15*time.Second, leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) { close(led) }})
+			e := a.elector(b, name+"-election", "a", 15*time.Second,
+				leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) { close(led) }})
 			go func() { defer close(done); e.Run(ctx) }()
 			<-led
 		})
@@ -162,7 +164,8 @@ func BenchmarkVersus_SteadyState(b *testing.B) {
 
 		for _, owner := range []string{"leader", "candidate"} {
 			led := make(chan struct{})
-			e := a.elector(b, "election", owner, 15*time.Second, leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) { close(led) }})
+			e := a.elector(b, "election", owner, 15*time.Second,
+				leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) { close(led) }})
 			parties.Go(func() { e.Run(ctx) })
 			if owner == "leader" {
 				<-led
@@ -205,7 +208,8 @@ func BenchmarkVersus_AcquireLatency(b *testing.B) {
 			require.NoError(b, err)
 			patch := barePatch(b, taken(object))
 			measure(&patches, func() error {
-				object, err = leases.Patch(b.Context(), "latency", types.MergePatchType, patch, metav1.PatchOptions{FieldManager: manager})
+				object, err = leases.Patch(b.Context(), "latency", types.MergePatchType, patch,
+					metav1.PatchOptions{FieldManager: manager})
 				return err
 			})
 			freed := object.DeepCopy()
@@ -229,7 +233,8 @@ func taken(object *coordv1.Lease) *coordv1.Lease {
 	now := metav1.NowMicro()
 	changed.Spec.HolderIdentity, changed.Spec.AcquireTime, changed.Spec.RenewTime = new("a"), &now, &now
 	changed.Spec.LeaseTransitions = new(*object.Spec.LeaseTransitions + 1)
-	changed.Annotations[kubernetes.Annotation] = nonce.ReplaceAllString(changed.Annotations[kubernetes.Annotation], `"nonce":"`+rand.Text()+`"`)
+	changed.Annotations[kubernetes.Annotation] = nonce.ReplaceAllString(
+		changed.Annotations[kubernetes.Annotation], `"nonce":"`+rand.Text()+`"`)
 	return changed
 }
 
@@ -265,7 +270,8 @@ func BenchmarkVersus_TakeoverAfterACrash(b *testing.B) {
 		b.ReportMetric(float64(costs.Quantile(ours, 50))/float64(ttl), "ttl/takeover")
 		b.ReportMetric(float64(costs.Quantile(election, 50))/float64(ttl), "ttl/election-takeover")
 		b.ReportMetric(float64(costs.Quantile(ours, 50))/float64(costs.Quantile(election, 50)), "x-election")
-		b.ReportMetric(float64(costs.Quantile(ours, 100))/float64(costs.Quantile(election, 1)), "x-slowest-to-fastest")
+		b.ReportMetric(float64(costs.Quantile(ours, 100))/float64(costs.Quantile(election, 1)),
+			"x-slowest-to-fastest")
 	}
 }
 
@@ -277,7 +283,8 @@ func (a *arena) lastSign(b *testing.B, name string) time.Time {
 }
 
 func leaseTakeover(b *testing.B, a *arena, name string, ttl time.Duration) time.Duration {
-	settings := lease.Settings{HeartbeatTimeout: ttl, HeartbeatInterval: ttl * 2 / 15, OperationTimeout: time.Second}
+	settings := lease.Settings{HeartbeatTimeout: ttl, HeartbeatInterval: ttl * 2 / 15,
+		OperationTimeout: time.Second}
 	holder, next := a.lease(b, name, "a", settings), a.lease(b, name, "b", settings)
 	require.Equal(b, sbr.Granted, linear.AnswerOf(holder.Acquire(b.Context(), lease.Proposal{})).Kind)
 	granted := make(chan time.Time, 1)

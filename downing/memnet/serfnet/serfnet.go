@@ -72,7 +72,8 @@ func shareLogger(conf *serf.Config) {
 // a few dials. mutate, if not nil, is called for each with its name. The nodes are returned in the order of
 // names, each of them joined; that all know all takes gossip a moment longer. On an error none is left
 // running.
-func StartAll(network *memnet.Network, mutate func(name string, conf *serf.Config), names ...string) ([]*serf.Serf, error) {
+func StartAll(network *memnet.Network, mutate func(name string, conf *serf.Config), names ...string) (
+	[]*serf.Serf, error) {
 	var nodes []*serf.Serf
 	for _, name := range names {
 		node, err := Start(network, name, func(conf *serf.Config) {

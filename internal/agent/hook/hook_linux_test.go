@@ -21,8 +21,9 @@ import (
 )
 
 var facts = Facts{
-	System: "payments", Member: "n4", Incarnation: "n4#p0r6ue", Incident: "9db0", Trace: "f1c3", State: "down", Reason: "n1's side is the \"majority\"",
-	At: time.Date(2026, 11, 21, 17, 10, 33, 5e8, time.FixedZone("", 3600)), Token: 6,
+	System: "payments", Member: "n4", Incarnation: "n4#p0r6ue", Incident: "9db0", Trace: "f1c3", State: "down",
+	Reason: "n1's side is the \"majority\"",
+	At:     time.Date(2026, 11, 21, 17, 10, 33, 5e8, time.FixedZone("", 3600)), Token: 6,
 	Survivors: []string{"n1#kq3v9x"}, Down: []string{"n4#p0r6ue"},
 }
 
@@ -44,7 +45,8 @@ SBR_SYSTEM=payments
 SBR_TOKEN=6
 SBR_TRACE=f1c3
 `, appears(t, filepath.Join(dir, "env")))
-	require.Equal(t, dir+" a b $HOME;\n", appears(t, filepath.Join(dir, "args")), "no shell looks at the arguments")
+	require.Equal(t, dir+" a b $HOME;\n", appears(t, filepath.Join(dir, "args")),
+		"no shell looks at the arguments")
 	require.JSONEq(t, `{"event": "down", "system": "payments", "member": "n4", "incarnation": "n4#p0r6ue", "incident": "9db0", "trace": "f1c3", "state": "down",
 		"reason": "n1's side is the \"majority\"", "at": "2026-11-21T16:10:33.5Z", "token": 6,
 		"unreachable": [], "survivors": ["n1#kq3v9x"], "down": ["n4#p0r6ue"]}`, appears(t, filepath.Join(dir, "input")))
@@ -109,7 +111,8 @@ func TestRun_EveryEnd(t *testing.T) {
 			if tc.problem != "" {
 				require.Contains(t, line["problem"], tc.problem)
 			}
-			for key, want := range map[string]string{"member": f.Member, "incarnation": f.Incarnation, "incident": f.Incident, "trace": f.Trace} {
+			for key, want := range map[string]string{"member": f.Member, "incarnation": f.Incarnation,
+				"incident": f.Incident, "trace": f.Trace} {
 				require.Equal(t, want, line[key])
 			}
 		})
@@ -244,7 +247,8 @@ func TestChanges_OneAtATimeAndTheNewestWins(t *testing.T) {
 	command := append(script(t, `echo "$SBR_EVENT $SBR_TOKEN begins" >>"$1"; read -r _ <"$2$SBR_TOKEN"; echo "$SBR_EVENT $SBR_TOKEN ends" >>"$1"`), log, gate)
 	r, j := start(t, hooks{OnSuspend: command, OnResume: command})
 	at := func(token uint64) Facts { f := facts; f.Token = token; return f }
-	open := func(token string) { require.NoError(t, os.WriteFile(gate+token, []byte("go\n"), 0)) } // waits until the command reads
+	// waits until the command reads
+	open := func(token string) { require.NoError(t, os.WriteFile(gate+token, []byte("go\n"), 0)) }
 	r.Suspended(at(1))
 	require.Equal(t, "suspend 1 begins\n", appears(t, log))
 	r.Resumed(at(2))
@@ -252,12 +256,15 @@ func TestChanges_OneAtATimeAndTheNewestWins(t *testing.T) {
 	r.Resumed(at(4))
 	open("1")
 	open("4")
-	require.Eventually(t, func() bool { return strings.Count(appears(t, log), "ends") == 2 }, waitMost, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Count(appears(t, log), "ends") == 2 }, waitMost,
+		time.Millisecond)
 	require.Equal(t, "suspend 1 begins\nsuspend 1 ends\nresume 4 begins\nresume 4 ends\n", appears(t, log))
-	require.EqualValues(t, 2, j.one(t, "sbr: hooks are left out for changes that were over before they could run")["changes"])
+	require.EqualValues(t, 2,
+		j.one(t, "sbr: hooks are left out for changes that were over before they could run")["changes"])
 	r.Suspended(at(5))
 	open("5")
-	require.Eventually(t, func() bool { return strings.HasSuffix(appears(t, log), "suspend 5 ends\n") }, waitMost, time.Millisecond)
+	require.Eventually(t, func() bool { return strings.HasSuffix(appears(t, log), "suspend 5 ends\n") },
+		waitMost, time.Millisecond)
 }
 
 // A resume without a command still takes back the suspend that waits.
@@ -278,11 +285,13 @@ func TestChanges_AnEventWithoutACommandCountsToo(t *testing.T) {
 
 // A change that hangs holds up the next one for its limit, not longer.
 func TestChanges_HaveALimit(t *testing.T) {
-	r, j := start(t, hooks{Timeout: 100 * time.Millisecond, OnSuspend: script(t, `exec sleep 1000`), OnResume: script(t, `exec sleep 1000`)})
+	r, j := start(t, hooks{Timeout: 100 * time.Millisecond, OnSuspend: script(t, `exec sleep 1000`),
+		OnResume: script(t, `exec sleep 1000`)})
 	r.Suspended(facts)
 	j.one(t, "sbr: hook starts")
 	r.Resumed(facts)
-	require.Eventually(t, func() bool { return len(j.lines(t, "sbr: hook failed")) == 2 }, waitMost, time.Millisecond)
+	require.Eventually(t, func() bool { return len(j.lines(t, "sbr: hook failed")) == 2 }, waitMost,
+		time.Millisecond)
 	for i, name := range []string{"on-suspend", "on-resume"} {
 		line := j.lines(t, "sbr: hook failed")[i]
 		require.Equal(t, name, line["hook"])
@@ -315,7 +324,8 @@ func TestDown_EndsWhatRunsBefore(t *testing.T) {
 // A reader of the log that stands still holds up no one.
 func TestDown_LogStandsStill(t *testing.T) {
 	release := make(chan struct{})
-	o := hooks{Timeout: 100 * time.Millisecond, OnSuspend: script(t, `exit 0`), OnDown: script(t, `exit 0`), PIDFile: "/absent", Signal: "SIGTERM"}
+	o := hooks{Timeout: 100 * time.Millisecond, OnSuspend: script(t, `exit 0`), OnDown: script(t, `exit 0`),
+		PIDFile: "/absent", Signal: "SIGTERM"}
 	r, err := New(&o, stuck(release))
 	require.NoError(t, err)
 	within(t, waitMost, func() {
@@ -333,9 +343,11 @@ func TestNew_ReportsEveryProblem(t *testing.T) {
 	plain := filepath.Join(dir, "plain")
 	require.NoError(t, os.WriteFile(plain, nil, 0o600))
 	t.Setenv("PATH", dir)
-	o := hooks{OnSuspend: []string{"no-such-program"}, OnResume: []string{plain}, OnDown: []string{dir}, PIDFile: "p"}
+	o := hooks{OnSuspend: []string{"no-such-program"}, OnResume: []string{plain}, OnDown: []string{dir},
+		PIDFile: "p"}
 	_, err := New(&o, slog.Default())
-	require.EqualError(t, err, `hooks.on-suspend: "no-such-program" is not in $PATH: give the whole path of an executable file
+	require.EqualError(t, err,
+		`hooks.on-suspend: "no-such-program" is not in $PATH: give the whole path of an executable file
 hooks.on-resume: "`+plain+`" cannot be executed: it must be a file, with the right to execute it (chmod +x)
 hooks.on-down: "`+dir+`" cannot be executed: is a directory`)
 	o = hooks{OnSuspend: []string{"/absent/program"}, Timeout: 1}
@@ -361,7 +373,8 @@ func TestRun_NoFileStaysOpen(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pid")
 	require.NoError(t, os.WriteFile(file, []byte(strconv.Itoa(app.Process.Pid)), 0o600))
 	run := func() {
-		r, j := start(t, hooks{Timeout: 20 * time.Millisecond, OnDown: script(t, `sleep 1000`), PIDFile: file, Signal: "SIGCONT"})
+		r, j := start(t, hooks{Timeout: 20 * time.Millisecond, OnDown: script(t, `sleep 1000`), PIDFile: file,
+			Signal: "SIGCONT"})
 		r.Down(t.Context(), facts)
 		r.Close()
 		j.one(t, "sbr: signal sent")

@@ -42,7 +42,8 @@ func (j *journal) lines(t *testing.T, message string) (all []map[string]any) {
 // one waits for the first line with that message.
 func (j *journal) one(t *testing.T, message string) map[string]any {
 	t.Helper()
-	require.Eventually(t, func() bool { return len(j.lines(t, message)) > 0 }, waitMost, time.Millisecond, message)
+	require.Eventually(t, func() bool { return len(j.lines(t, message)) > 0 }, waitMost,
+		time.Millisecond, message)
 	return j.lines(t, message)[0]
 }
 

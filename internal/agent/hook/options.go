@@ -49,7 +49,8 @@ func executable(name string) (string, error) {
 	case errors.Is(err, os.ErrNotExist):
 		return "", fmt.Errorf("%q does not exist", name)
 	case errors.Is(err, os.ErrPermission):
-		return "", fmt.Errorf("%q cannot be executed: it must be a file, with the right to execute it (chmod +x)", name)
+		return "", fmt.Errorf("%q cannot be executed: it must be a file, with the right to execute it (chmod +x)",
+			name)
 	case err != nil:
 		if e := new(exec.Error); errors.As(err, &e) {
 			err = e.Err // without the name, a second time

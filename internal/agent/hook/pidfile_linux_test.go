@@ -23,7 +23,8 @@ func TestSignal_BesideOnDown(t *testing.T) {
 	defer app.Wait()
 	defer app.Process.Kill()
 	appears(t, file)
-	r, j := start(t, hooks{PIDFile: file, Signal: "SIGUSR1", OnDown: append(script(t, `until [ -s "$1" ]; do sleep 0.01; done`), got)})
+	r, j := start(t, hooks{PIDFile: file, Signal: "SIGUSR1",
+		OnDown: append(script(t, `until [ -s "$1" ]; do sleep 0.01; done`), got)})
 	r.Down(t.Context(), facts)
 	require.Equal(t, "USR1\n", appears(t, got))
 	line := j.one(t, "sbr: signal sent")

@@ -91,7 +91,8 @@ func (r *Runner) enqueue(e event, f Facts) {
 func (r *Runner) work() {
 	for c := r.take(); c != nil; c = r.take() {
 		if c.instead > 0 {
-			r.log.Info("sbr: hooks are left out for changes that were over before they could run", "changes", c.instead)
+			r.log.Info("sbr: hooks are left out for changes that were over before they could run",
+				"changes", c.instead)
 		}
 		r.run(r.changes, c.event, c.facts)
 	}
@@ -185,7 +186,8 @@ func (r *Runner) run(ctx context.Context, e event, f Facts) {
 }
 
 // execute returns the exit status, -1 for none, and what went wrong.
-func execute(ctx context.Context, command []string, e event, f Facts, log *slog.Logger) (status int, err error) {
+func execute(ctx context.Context, command []string, e event, f Facts, log *slog.Logger) (
+	status int, err error) {
 	input, err := f.input(e)
 	if err != nil {
 		return -1, fmt.Errorf("its input: %w", err)
@@ -252,6 +254,7 @@ func (o *output) log(name string, to *slog.Logger) {
 		}
 	}
 	if o.dropped > 0 {
-		to.Warn("sbr: hook printed more than is logged", "output", name, "dropped-bytes", o.dropped, "logged-bytes", maxOutput)
+		to.Warn("sbr: hook printed more than is logged", "output", name, "dropped-bytes", o.dropped,
+			"logged-bytes", maxOutput)
 	}
 }

@@ -30,7 +30,8 @@ func TestConnectionLost_StopsAndComesBack(t *testing.T) {
 		p := c.starts("n1")
 		cut := time.Now()
 		c.agents["n1"].listener.cut()
-		c.Eventually(30*time.Second, "it is not started again", func() bool { return p.count() == 2 && p.running() })
+		c.Eventually(30*time.Second, "it is not started again",
+			func() bool { return p.count() == 2 && p.running() })
 		p.mu.Lock()
 		first := p.runs[0]
 		p.mu.Unlock()
@@ -50,7 +51,8 @@ func TestConnectionLost_WhatWasLeftIsHandedOver(t *testing.T) {
 		x.close()
 		time.Sleep(2 * time.Second)
 		require.Zero(t, second.count())
-		x = c.agents["n1"].post(nil, strings.Replace(hello("backup", "comes-back", 4711), `"pid"`, `"ended":{"run":1,"state":"bGFzdA=="},"pid"`, 1))
+		x = c.agents["n1"].post(nil, strings.Replace(hello("backup", "comes-back", 4711), `"pid"`,
+			`"ended":{"run":1,"state":"bGFzdA=="},"pid"`, 1))
 		defer x.close()
 		c.Eventually(5*time.Second, "n2 does not run it", func() bool { return second.count() == 1 })
 		require.Equal(t, "last", second.last().state)
@@ -68,8 +70,10 @@ func TestConnectionLost_OthersWaitForTheProgram(t *testing.T) {
 		x.close()
 		c.runs(second, time.Minute)
 		waited := second.last().start.Sub(gone)
-		t.Logf("it was promised %v; the next one starts %v after the end of the connection", time.Duration(started.ValidFor), waited)
-		require.GreaterOrEqual(t, waited, min(stopTimeout+5*time.Second, time.Duration(started.ValidFor)-5*time.Second))
+		t.Logf("it was promised %v; the next one starts %v after the end of the connection",
+			time.Duration(started.ValidFor), waited)
+		require.GreaterOrEqual(t, waited, min(stopTimeout+5*time.Second,
+			time.Duration(started.ValidFor)-5*time.Second))
 		require.LessOrEqual(t, waited, stopTimeout+7*time.Second)
 		require.Greater(t, second.last().token, started.Token)
 	})
@@ -81,7 +85,8 @@ func TestProgramSilent_OthersWaitForWhatWasPromised(t *testing.T) {
 	stores := leasetest.NewMemory()
 	with(t, 2, clustertest.Options{}, func(name string, c *singleton.Config) {
 		c.Store = stores.View(name)
-		c.Lease.HeartbeatTimeout, c.Lease.HeartbeatInterval, c.Lease.OperationTimeout = 40*time.Second, 2*time.Second, time.Second
+		c.Lease.HeartbeatTimeout, c.Lease.HeartbeatInterval, c.Lease.OperationTimeout = 40*time.Second,
+			2*time.Second, time.Second
 	}, func(t *testing.T, c *crew) {
 		x, _ := c.agents["n1"].begins(hello("backup", "stands-still", 4711))
 		defer x.close()
@@ -132,7 +137,8 @@ func TestNeverEnds_NothingStartsElsewhere(t *testing.T) {
 		require.Zero(t, second.count())
 		x.say(`{"ended":{"run":1,"state":"bGFzdA=="}}`)
 		c.runs(second, 5*time.Second)
-		if strings.HasSuffix(t.Name(), "without a lease") { // with one, n2 has stopped asking, and waits for the lease
+		// with one, n2 has stopped asking, and waits for the lease
+		if strings.HasSuffix(t.Name(), "without a lease") {
 			require.Equal(t, "last", second.last().state)
 		}
 	})
@@ -172,7 +178,8 @@ func TestAgentSilent_AShortPauseIsNothing(t *testing.T) {
 // A member that is not sure of its place extends nothing: its program has ended before another one may start.
 func TestUnsure_TheProgramEndsBeforeOthersStart(t *testing.T) {
 	with(t, 3, suspends, nil, func(t *testing.T, c *crew) {
-		first := c.attach("n1", func(p *program, _ *attach.AgentOptions) { p.takes = time.Hour }) // it has to be killed
+		// it has to be killed
+		first := c.attach("n1", func(p *program, _ *attach.AgentOptions) { p.takes = time.Hour })
 		c.runs(first, 30*time.Second)
 		second := c.attach("n2", nil)
 		time.Sleep(5 * time.Second)
@@ -180,7 +187,8 @@ func TestUnsure_TheProgramEndsBeforeOthersStart(t *testing.T) {
 		cut := time.Now()
 		require.NoError(t, c.Net.Partition([]string{"n1"}, []string{"n2", "n3"}))
 		c.runs(second, time.Minute)
-		t.Logf("ended after %v (%s), starts elsewhere after %v", first.last().end.Sub(cut), first.last().because, second.last().start.Sub(cut))
+		t.Logf("ended after %v (%s), starts elsewhere after %v", first.last().end.Sub(cut), first.last().because,
+			second.last().start.Sub(cut))
 		c.alone()
 	})
 }
@@ -209,13 +217,14 @@ func TestDowned_StopsFirst(t *testing.T) {
 // The lease was taken away: another one may run already, so nothing is left to be done in peace.
 func TestLeaseTaken_KillsAtOnce(t *testing.T) {
 	stores := leasetest.NewMemory()
-	with(t, 1, clustertest.Options{}, func(name string, c *singleton.Config) { c.Store = stores.View(name) }, func(t *testing.T, c *crew) {
-		p := c.attach("n1", func(p *program, _ *attach.AgentOptions) { p.takes = time.Hour })
-		c.runs(p, 30*time.Second)
-		take(t, stores)
-		c.Eventually(2*time.Second, "it goes on", func() bool { return !p.running() })
-		require.True(t, p.last().told.IsZero(), "it was killed: %s", p.last().because)
-	})
+	with(t, 1, clustertest.Options{}, func(name string, c *singleton.Config) { c.Store = stores.View(name) },
+		func(t *testing.T, c *crew) {
+			p := c.attach("n1", func(p *program, _ *attach.AgentOptions) { p.takes = time.Hour })
+			c.runs(p, 30*time.Second)
+			take(t, stores)
+			c.Eventually(2*time.Second, "it goes on", func() bool { return !p.running() })
+			require.True(t, p.last().told.IsZero(), "it was killed: %s", p.last().because)
+		})
 }
 
 func TestRefused(t *testing.T) {
@@ -256,7 +265,8 @@ func TestRefused(t *testing.T) {
 
 // An invalid message ends the connection, with the reason; the connection counts as lost.
 func TestNonsense_EndsTheConnection(t *testing.T) {
-	for _, line := range []string{"nonsense", `{"ping":1,"detach":true}`, `{"ended":{"run":0}}`, strings.Repeat("x", attach.MaxLine+1), hello("backup", "x", 1)} {
+	for _, line := range []string{"nonsense", `{"ping":1,"detach":true}`, `{"ended":{"run":0}}`,
+		strings.Repeat("x", attach.MaxLine+1), hello("backup", "x", 1)} {
 		with(t, 1, clustertest.Options{}, nil, func(t *testing.T, c *crew) {
 			x, _ := c.agents["n1"].begins(hello("backup", "x", 1))
 			defer x.close()
@@ -291,7 +301,8 @@ func TestList_SaysWhatRunsWhere(t *testing.T) {
 		require.Equal(t, "[]", c.agents["n1"].list(t))
 		p := c.starts("n1")
 		c.attach("n2", nil)
-		c.Eventually(30*time.Second, "n2 does not know", func() bool { return strings.Contains(c.agents["n2"].list(t), `"holder": "n1"`) })
+		c.Eventually(30*time.Second, "n2 does not know",
+			func() bool { return strings.Contains(c.agents["n2"].list(t), `"holder": "n1"`) })
 		here, there := c.agents["n1"].host.Singletons()[0], c.agents["n2"].host.Singletons()[0]
 		require.Equal(t, p.last().token, here.Token)
 		require.Equal(t, "active", here.Phase)

@@ -46,17 +46,20 @@ func (h *Host) admit(s *session, r *http.Request) (*slot, error) {
 		return nil, err
 	}
 	if err := s.http.EnableFullDuplex(); err != nil {
-		return nil, refuse(http.StatusHTTPVersionNotSupported, false, "a program is attached over HTTP/1.1 or HTTP/2: %v", err)
+		return nil, refuse(http.StatusHTTPVersionNotSupported,
+			false, "a program is attached over HTTP/1.1 or HTTP/2: %v", err)
 	}
 	_ = s.http.SetReadDeadline(time.Now().Add(firstLine)) // where it cannot be set that of the server holds
 	m, err := s.in.Read()
 	switch {
 	case err != nil:
-		return nil, refuse(http.StatusBadRequest, false, "%v: sbr run and its agent must be of the same version", err)
+		return nil, refuse(http.StatusBadRequest, false,
+			"%v: sbr run and its agent must be of the same version", err)
 	case m.Attach == nil:
 		return nil, refuse(http.StatusBadRequest, false, "the first line must attach a program")
 	}
-	if err := errors.Join(s.http.SetReadDeadline(time.Time{}), s.http.SetWriteDeadline(time.Time{})); err != nil {
+	if err := errors.Join(s.http.SetReadDeadline(time.Time{}),
+		s.http.SetWriteDeadline(time.Time{})); err != nil {
 		return nil, refuse(http.StatusInternalServerError, false, "this connection cannot stay open: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), startTime)
@@ -67,7 +70,8 @@ func (h *Host) admit(s *session, r *http.Request) (*slot, error) {
 	}
 	p := h.opt.Cluster.Peers()
 	s.send(attach.FromAgent{Attached: &attach.Attached{
-		System: h.opt.Cluster.Config().System, Member: downing.NameOf(p.Self), Incarnation: string(p.Self), Patience: attach.Duration(slot.patience),
+		System: h.opt.Cluster.Config().System, Member: downing.NameOf(p.Self), Incarnation: string(p.Self),
+		Patience: attach.Duration(slot.patience),
 	}})
 	if err := slot.attend(ctx); err != nil {
 		h.log.Warn("sbr: a program cannot be attached", "singleton", m.Attach.Singleton, "error", err)
@@ -86,8 +90,10 @@ func checkLocalCaller(r *http.Request) error {
 	if r.Header.Get("Origin") != "" || r.Header.Get("Sec-Fetch-Site") != "" {
 		return refuse(http.StatusForbidden, false, "programs are attached by sbr run, not by a web page")
 	}
-	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || kind != attach.ContentType {
-		return refuse(http.StatusUnsupportedMediaType, false, "a program is attached by lines of %s: use sbr run", attach.ContentType)
+	if kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil ||
+		kind != attach.ContentType {
+		return refuse(http.StatusUnsupportedMediaType, false, "a program is attached by lines of %s: use sbr run",
+			attach.ContentType)
 	}
 	return nil
 }

@@ -79,7 +79,8 @@ func (h *Host) enter(ctx context.Context, a *attach.Attach, s *session) (*slot, 
 		select {
 		case <-before.over:
 		case <-ctx.Done():
-			return nil, refuse(http.StatusServiceUnavailable, true, "singleton %s: what was before does not end", a.Singleton)
+			return nil, refuse(http.StatusServiceUnavailable, true, "singleton %s: what was before does not end",
+				a.Singleton)
 		}
 	}
 }
@@ -87,8 +88,11 @@ func (h *Host) enter(ctx context.Context, a *attach.Attach, s *session) (*slot, 
 // armed waits until this member is armed. Before that it can run nothing, and others would wait for it: a
 // restarted agent may be the oldest.
 func (h *Host) armed(ctx context.Context) error {
-	if !drive.Await(ctx, h.opt.Cluster, func(p downing.Peers) bool { return p.Self == "" || p.State != sbr.StateArming }) {
-		return refuse(http.StatusServiceUnavailable, true, "this member does not take part in its cluster yet: it is arming")
+	if !drive.Await(ctx, h.opt.Cluster, func(p downing.Peers) bool {
+		return p.Self == "" || p.State != sbr.StateArming
+	}) {
+		return refuse(http.StatusServiceUnavailable, true,
+			"this member does not take part in its cluster yet: it is arming")
 	}
 	return nil
 }
@@ -109,7 +113,8 @@ func (h *Host) place(a *attach.Attach, s *session) (next, before *slot, err erro
 	case h.leaving:
 		return nil, nil, refuse(http.StatusServiceUnavailable, true, "this agent leaves its cluster")
 	case len(h.slots) >= MaxPrograms:
-		return nil, nil, refuse(http.StatusServiceUnavailable, true, "%d programs are attached to this agent: no more are", MaxPrograms)
+		return nil, nil, refuse(http.StatusServiceUnavailable,
+			true, "%d programs are attached to this agent: no more are", MaxPrograms)
 	}
 	next, err = h.slot(a, s)
 	if err != nil {
@@ -133,12 +138,15 @@ func (h *Host) slot(a *attach.Attach, s *session) (*slot, error) {
 	if err != nil {
 		return nil, err
 	}
-	next := &slot{attach: *a, session: s, since: time.Now(), log: h.log.With("singleton", a.Singleton, "pid", a.PID), begun: make(chan struct{}), returned: make(chan struct{}), over: make(chan struct{})}
+	next := &slot{attach: *a, session: s, since: time.Now(), log: h.log.With("singleton", a.Singleton, "pid",
+		a.PID), begun: make(chan struct{}), returned: make(chan struct{}), over: make(chan struct{})}
 	next.started = func(token uint64) { h.keep(a.Singleton, token) }
 	cfg.After = h.tokens[a.Singleton]
-	cfg.Name, cfg.Endpoint, cfg.StopTimeout, cfg.Logger, cfg.Run = a.Singleton, a.Endpoint, time.Duration(a.StopTimeout), h.log, next.run
+	cfg.Name, cfg.Endpoint, cfg.StopTimeout, cfg.Logger, cfg.Run = a.Singleton, a.Endpoint,
+		time.Duration(a.StopTimeout), h.log, next.run
 	d := singleton.DefaultConfig()
-	next.patience = time.Duration(cmp.Or(cfg.NumberOfRetries, d.NumberOfRetries)) * cmp.Or(cfg.HandOverRetryInterval, d.HandOverRetryInterval)
+	next.patience = time.Duration(cmp.Or(cfg.NumberOfRetries, d.NumberOfRetries)) * cmp.Or(
+		cfg.HandOverRetryInterval, d.HandOverRetryInterval)
 	next.notice = min(time.Duration(a.StopTimeout), h.least(&cfg)/2)
 	if next.manager, err = singleton.New(h.opt.Cluster, cfg); err != nil {
 		return nil, err
@@ -173,14 +181,17 @@ func (h *Host) least(cfg *singleton.Config) time.Duration {
 		return min(s.Window()-s.Interval(), attach.MaxValidFor)
 	}
 	trust := core.TrustFor(p.Resolver.StableIn(1), cmp.Or(cfg.RemovalMargin, p.Resolver.RemovalMargin()))
-	return min(trust*5/8, attach.MaxValidFor) // it is renewed each quarter, and what it is renewed from lags behind
+	// it is renewed each quarter, and what it is renewed from lags behind
+	return min(trust*5/8, attach.MaxValidFor)
 }
 
 // all returns the slots by the names of their singletons.
 func (h *Host) all() []*slot {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.SortedFunc(maps.Values(h.slots), func(a, b *slot) int { return cmp.Compare(a.attach.Singleton, b.attach.Singleton) })
+	return slices.SortedFunc(maps.Values(h.slots), func(a, b *slot) int {
+		return cmp.Compare(a.attach.Singleton, b.attach.Singleton)
+	})
 }
 
 // Leave hands everything over and waits until nothing runs here any more. When ctx ends first the programs

@@ -31,7 +31,8 @@ func TestLimit_OfPrograms(t *testing.T) {
 		x := a.post(nil, hello("one-more", "client", 4711))
 		status, text := x.refused()
 		require.Equal(t, http.StatusServiceUnavailable, status)
-		require.Contains(t, text, fmt.Sprintf("%d programs are attached to this agent: no more are", programs.MaxPrograms))
+		require.Contains(t, text, fmt.Sprintf("%d programs are attached to this agent: no more are",
+			programs.MaxPrograms))
 	})
 }
 
@@ -72,7 +73,8 @@ func (a *arming) arm() {
 func TestLimit_ByArming(t *testing.T) {
 	with(t, 1, clustertest.Options{}, nil, func(t *testing.T, c *crew) {
 		cluster := &arming{Cluster: c.Member("n1").Provider}
-		c.Eventually(time.Minute, "it is not armed", func() bool { return cluster.Cluster.Peers().State == sbr.StateUp })
+		c.Eventually(time.Minute, "it is not armed",
+			func() bool { return cluster.Cluster.Peers().State == sbr.StateUp })
 		candidate := func() bool {
 			p := cluster.Peers()
 			return len(p.Find(p.Self).Serves) > 0
@@ -138,7 +140,8 @@ func TestLimit_BySlowTags(t *testing.T) {
 		member.err = errors.New("no room")
 		p = c.attach("slow", nil)
 		c.runs(p, tagging/2)
-		c.Eventually(2*tagging, "the first run goes on", func() bool { return p.count() > 1 || !p.running() }) // it attaches again at once
+		// it attaches again at once
+		c.Eventually(2*tagging, "the first run goes on", func() bool { return p.count() > 1 || !p.running() })
 	})
 }
 

@@ -49,7 +49,8 @@ type crew struct {
 }
 
 // with runs a test on a formed cluster of n members with an agent on each.
-func with(t *testing.T, n int, o clustertest.Options, change func(name string, c *singleton.Config), test func(t *testing.T, c *crew)) {
+func with(t *testing.T, n int, o clustertest.Options, change func(name string, c *singleton.Config),
+	test func(t *testing.T, c *crew)) {
 	t.Helper()
 	t.Setenv("TMPDIR", t.TempDir())
 	if o.Config == nil {
@@ -71,14 +72,16 @@ func (c *crew) agent(name string, change func(string, *singleton.Config)) *agent
 }
 
 func (c *crew) agentOf(name string, member singleton.Cluster, change func(string, *singleton.Config)) *agent {
-	a := &agent{t: c.t, name: name, listener: &listener{conns: make(chan net.Conn), done: make(chan struct{}), peer: "127.0.0.1:41000"}}
-	a.host = programs.New(programs.Options{Cluster: member, Logger: clustertest.Logger(name), Waiting: func() string { return "" }, Configure: func(string) (singleton.Config, error) {
-		cfg := singleton.DefaultConfig()
-		if change != nil {
-			change(name, &cfg)
-		}
-		return cfg, nil
-	}})
+	a := &agent{t: c.t, name: name, listener: &listener{conns: make(chan net.Conn), done: make(chan struct{}),
+		peer: "127.0.0.1:41000"}}
+	a.host = programs.New(programs.Options{Cluster: member, Logger: clustertest.Logger(name),
+		Waiting: func() string { return "" }, Configure: func(string) (singleton.Config, error) {
+			cfg := singleton.DefaultConfig()
+			if change != nil {
+				change(name, &cfg)
+			}
+			return cfg, nil
+		}})
 	a.server = &http.Server{Handler: a.host.Run(), ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second}
 	go func() { _ = a.server.Serve(a.listener) }()
 	a.http = &http.Client{Transport: &http.Transport{DialContext: a.listener.dial, DisableKeepAlives: true}}
@@ -147,8 +150,10 @@ func (c *crew) waits(name string) *program {
 
 // attach starts a program next to the agent of a member.
 func (c *crew) attach(name string, change func(p *program, o *attach.AgentOptions)) *program {
-	p := &program{t: c.t, name: name, takes: 100 * time.Millisecond, state: "of " + name, done: make(chan struct{}), leave: make(chan struct{}, 1)}
-	o := attach.AgentOptions{URL: "http://agent", HTTP: c.agents[name].http, Singleton: "backup", StopTimeout: stopTimeout, Lock: c.t.TempDir() + "/lock", Log: clustertest.Logger(name + " program")}
+	p := &program{t: c.t, name: name, takes: 100 * time.Millisecond, state: "of " + name,
+		done: make(chan struct{}), leave: make(chan struct{}, 1)}
+	o := attach.AgentOptions{URL: "http://agent", HTTP: c.agents[name].http, Singleton: "backup",
+		StopTimeout: stopTimeout, Lock: c.t.TempDir() + "/lock", Log: clustertest.Logger(name + " program")}
 	if change != nil {
 		change(p, &o)
 	}
@@ -245,7 +250,8 @@ func (p *program) begins(t *turns.Turn) {
 	require.NoError(p.t, err)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.runs = append(p.runs, runOf{member: p.name, token: t.Token, facts: facts, state: string(state), start: time.Now()})
+	p.runs = append(p.runs, runOf{member: p.name, token: t.Token, facts: facts, state: string(state),
+		start: time.Now()})
 }
 
 func (p *program) ends(why string) {
@@ -317,5 +323,6 @@ func take(t *testing.T, stores *leasetest.Memory) {
 	operator, err := lease.New(stores.View("operator"), "operator", lease.DefaultSettings(), lease.Options{})
 	require.NoError(t, err)
 	t.Cleanup(operator.Close)
-	require.Equal(t, sbr.Granted, linear.AnswerOf(operator.Acquire(t.Context(), lease.Proposal{Override: true})).Kind)
+	require.Equal(t, sbr.Granted,
+		linear.AnswerOf(operator.Acquire(t.Context(), lease.Proposal{Override: true})).Kind)
 }

@@ -87,7 +87,8 @@ func (x *raw) refused() (int, string) {
 }
 
 func hello(singleton, client string, pid int) string {
-	return fmt.Sprintf(`{"attach":{"singleton":%q,"client":%q,"pid":%d,"stop-timeout":"2s"}}`, singleton, client, pid)
+	return fmt.Sprintf(`{"attach":{"singleton":%q,"client":%q,"pid":%d,"stop-timeout":"2s"}}`, singleton,
+		client, pid)
 }
 
 // conn is one end of a connection in memory, with an address. While it is frozen nothing comes through.

@@ -91,7 +91,8 @@ func TestDetach_OfTheOneThatTakesOver(t *testing.T) {
 		require.LessOrEqual(t, second.last().start.Sub(first.last().end), 200*time.Millisecond)
 		require.LessOrEqual(t, third.last().start.Sub(second.last().end), 200*time.Millisecond)
 		require.Equal(t, "of n2", third.last().state)
-		c.Eventually(5*time.Second, "its agent does not let it go", func() bool { return drive.Closed(second.done) })
+		c.Eventually(5*time.Second, "its agent does not let it go",
+			func() bool { return drive.Closed(second.done) })
 		c.alone()
 	})
 }

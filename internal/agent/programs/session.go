@@ -43,7 +43,8 @@ type session struct {
 }
 
 func newSession(w http.ResponseWriter, r *http.Request) *session {
-	s := &session{in: attach.NewReader[attach.FromProgram](r.Body), to: w, http: http.NewResponseController(w), out: make(chan attach.FromAgent, unsent),
+	s := &session{in: attach.NewReader[attach.FromProgram](r.Body), to: w, http: http.NewResponseController(w),
+		out:   make(chan attach.FromAgent, unsent),
 		heard: make(chan struct{}, 1)}
 	s.ctx, s.lose = context.WithCancelCause(context.WithoutCancel(r.Context()))
 	return s
@@ -63,7 +64,8 @@ func (s *session) run(received func(attach.FromProgram)) {
 	s.work.Go(s.write)
 	s.work.Go(func() { s.read(received) })
 	s.watch()
-	_ = s.http.SetReadDeadline(time.Unix(1, 0)) // so that nobody reads any more; where that cannot be set, the server closes the connection
+	// so that nobody reads any more; where that cannot be set, the server closes the connection
+	_ = s.http.SetReadDeadline(time.Unix(1, 0))
 	s.work.Wait()
 }
 

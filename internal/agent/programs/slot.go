@@ -101,7 +101,8 @@ func (s *slot) where() {
 // leave hands over, for as long as ctx lasts; then it waits for as long as the program may take to end.
 func (s *slot) leave(ctx context.Context) {
 	_ = s.manager.Stop(ctx) // it says that it is still stopping
-	ctx, cancel := patience.WithTimeout(context.Background(), time.Duration(s.attach.StopTimeout)+margin, context.DeadlineExceeded)
+	ctx, cancel := patience.WithTimeout(context.Background(), time.Duration(s.attach.StopTimeout)+margin,
+		context.DeadlineExceeded)
 	defer cancel()
 	select {
 	case <-s.over:
@@ -170,7 +171,8 @@ func (s *slot) begin(r *singleton.Run) *run {
 	}
 	s.now = &run{number: s.number, of: r, ended: make(chan attach.Ended, 1)}
 	s.session.send(attach.FromAgent{Start: &attach.Start{
-		Run: s.number, Token: r.Token(), State: r.State(), From: r.From(), ValidFor: s.promise(), Notice: attach.Duration(s.notice),
+		Run: s.number, Token: r.Token(), State: r.State(), From: r.From(), ValidFor: s.promise(),
+		Notice: attach.Duration(s.notice),
 	}})
 	return s.now
 }
@@ -210,7 +212,8 @@ func (s *slot) stop(r *run, cause error) {
 	r.told = true
 	word, _ := errors.AsType[core.Cause](cause)
 	s.session.send(attach.FromAgent{Stop: &attach.Stop{
-		Run: r.number, Cause: string(word), Why: attach.Text(cause.Error()), Now: errors.Is(cause, singleton.ErrLeaseLost),
+		Run: r.number, Cause: string(word), Why: attach.Text(cause.Error()),
+		Now: errors.Is(cause, singleton.ErrLeaseLost),
 	}})
 }
 

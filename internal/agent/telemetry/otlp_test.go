@@ -131,7 +131,8 @@ func goesDown(t *testing.T, tel *telemetry.Telemetry, store *leasetest.Memory, d
 	cfg.Meter, cfg.Tracer = tel.Meter, tel.Tracer
 	p, err := downing.New(cfg)
 	require.NoError(t, err)
-	node, err := serfnet.Start(memnet.New(memnet.Config{}), "n1", func(conf *serf.Config) { require.NoError(t, p.Prepare(t.Context(), conf)) })
+	node, err := serfnet.Start(memnet.New(memnet.Config{}),
+		"n1", func(conf *serf.Config) { require.NoError(t, p.Prepare(t.Context(), conf)) })
 	require.NoError(t, err)
 	require.NoError(t, p.Start(t.Context(), node))
 	do(node)
@@ -174,7 +175,8 @@ func TestOTLP_TraceOfTheVerdict(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
 	tel, store := start(t, quiet), leasetest.NewMemory()
 	goesDown(t, tel, store, func(*serf.Serf) {
-		store.Restore(lease.Record{Token: 1, Verdict: &sbr.Verdict{Token: 1, Survivors: []sbr.ID{"n2#u"}, DecidedBy: "n2#u", Reason: "a test"}})
+		store.Restore(lease.Record{Token: 1, Verdict: &sbr.Verdict{Token: 1, Survivors: []sbr.ID{"n2#u"},
+			DecidedBy: "n2#u", Reason: "a test"}})
 	})
 	end(t, tel)
 	c.mu.Lock()
@@ -313,6 +315,7 @@ func TestShutdown_LeavesNothing(t *testing.T) {
 	end(t, tel)
 	c.CloseClientConnections()
 	http.DefaultClient.CloseIdleConnections()
-	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
+	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
 		goleak.IgnoreAnyFunction("net/http.(*conn).serve"))
 }

@@ -94,8 +94,9 @@ func afterASplit(t *testing.T) (pages []string) {
 		}
 		var managers []*sharding.Manager
 		for _, name := range []string{"n1", "n2", "n3"} {
-			m, err := sharding.New(providers[name], sharding.Config{Type: "orders", Shards: sharding.Numbered(4), Logger: quiet,
-				Run: func(ctx context.Context, _ *sharding.Shard) error { <-ctx.Done(); return nil }})
+			m, err := sharding.New(providers[name], sharding.Config{Type: "orders", Shards: sharding.Numbered(4),
+				Logger: quiet,
+				Run:    func(ctx context.Context, _ *sharding.Shard) error { <-ctx.Done(); return nil }})
 			require.NoError(t, err)
 			require.NoError(t, m.Start(t.Context()))
 			managers = append(managers, m)
@@ -146,7 +147,8 @@ func isDocumented(t *testing.T, pages []string) {
 			}
 			r, known := served[name]
 			if !known {
-				r = metric{kind: strings.ToLower(f.GetType().String()), help: f.GetHelp(), labels: make(map[string][]string)}
+				r = metric{kind: strings.ToLower(f.GetType().String()), help: f.GetHelp(),
+					labels: make(map[string][]string)}
 			}
 			for _, m := range f.GetMetric() {
 				for _, l := range m.GetLabel() {
@@ -172,7 +174,8 @@ func isDocumented(t *testing.T, pages []string) {
 		for _, l := range slices.Sorted(maps.Keys(m.labels)) {
 			slices.Sort(m.labels[l])
 			text := "`" + l + "`"
-			if name != "sbr_build_info" && m.kind != "histogram" && l != "name" { // those of this build, of this split, of these shards
+			// those of this build, of this split, of these shards
+			if name != "sbr_build_info" && m.kind != "histogram" && l != "name" {
 				text += ": " + strings.Join(m.labels[l], ", ")
 			}
 			labels = append(labels, text)
@@ -193,10 +196,12 @@ func isClean(t *testing.T, pages []string) {
 	for _, text := range pages {
 		problems, err := promlint.New(strings.NewReader(text)).Lint()
 		require.NoError(t, err)
-		problems = slices.DeleteFunc(problems, func(p promlint.Problem) bool { return strings.HasPrefix(p.Metric, "go_") })
+		problems = slices.DeleteFunc(problems,
+			func(p promlint.Problem) bool { return strings.HasPrefix(p.Metric, "go_") })
 		require.Empty(t, problems)
 		families := parse(t, text)
-		for _, name := range []string{"go_goroutines", "process_resident_memory_bytes", "target_info", "sbr_build_info", "sbr_state"} {
+		for _, name := range []string{"go_goroutines", "process_resident_memory_bytes", "target_info",
+			"sbr_build_info", "sbr_state"} {
 			require.Contains(t, families, name)
 		}
 		require.NotContains(t, text, "otel_scope")

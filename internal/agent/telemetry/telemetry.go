@@ -56,13 +56,16 @@ func New(ctx context.Context, system string, log *slog.Logger) (*Telemetry, erro
 	quiet(log)
 	fetched := prometheus.NewRegistry() // not the global one, into which any library may put what it likes
 	ours := prometheus.WrapRegistererWith(prometheus.Labels{"system": system}, fetched)
-	fetched.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	fetched.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	ours.MustRegister(buildInfo())
-	t := &Telemetry{Meter: noopmetric.NewMeterProvider(), Tracer: nooptrace.NewTracerProvider(), Handler: promhttp.HandlerFor(fetched,
-		promhttp.HandlerOpts{
-			ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError, MaxRequestsInFlight: scrapes, Timeout: scrapeWithin,
-			EnableOpenMetrics: true,
-		})}
+	t := &Telemetry{Meter: noopmetric.NewMeterProvider(), Tracer: nooptrace.NewTracerProvider(),
+		Handler: promhttp.HandlerFor(fetched,
+			promhttp.HandlerOpts{
+				ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn), ErrorHandling: promhttp.ContinueOnError,
+				MaxRequestsInFlight: scrapes, Timeout: scrapeWithin,
+				EnableOpenMetrics: true,
+			})}
 	if strings.EqualFold(os.Getenv(envDisabled), "true") {
 		return t, nil
 	}
@@ -95,7 +98,8 @@ func New(ctx context.Context, system string, log *slog.Logger) (*Telemetry, erro
 	meter := sdkmetric.NewMeterProvider(readers...)
 	t.Meter, t.stops = meter, append(t.stops, meter.Shutdown)
 	if exporter != nil {
-		tracer := sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithBatcher(exporter), sdktrace.WithIDGenerator(downing.TraceIDs{}))
+		tracer := sdktrace.NewTracerProvider(sdktrace.WithResource(res), sdktrace.WithBatcher(exporter),
+			sdktrace.WithIDGenerator(downing.TraceIDs{}))
 		t.Tracer, t.stops = tracer, append(t.stops, tracer.Shutdown)
 	}
 	return t, nil
@@ -124,7 +128,8 @@ func buildInfo() prometheus.Collector {
 	}
 	g := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "sbr_build_info", Help: "Always 1; the labels say what runs here.",
-		ConstLabels: prometheus.Labels{"version": downing.Version(), "revision": revision, "goversion": runtime.Version()},
+		ConstLabels: prometheus.Labels{"version": downing.Version(), "revision": revision,
+			"goversion": runtime.Version()},
 	})
 	g.Set(1)
 	return g
@@ -166,7 +171,8 @@ func spanExporter(ctx context.Context) (sdktrace.SpanExporter, error) {
 // metricReader sends metrics; nil if nobody asked for that.
 func metricReader(ctx context.Context) (sdkmetric.Reader, error) {
 	name := os.Getenv(envMetrics)
-	if !anySet(envMetrics, envMetricsEndpoint, envEndpoint) || name == "none" || name == "prometheus" { // Handler does it
+	// Handler does it
+	if !anySet(envMetrics, envMetricsEndpoint, envEndpoint) || name == "none" || name == "prometheus" {
 		return nil, nil
 	}
 	r, err := autoexport.NewMetricReader(ctx)
@@ -179,13 +185,15 @@ func metricReader(ctx context.Context) (sdkmetric.Reader, error) {
 // describe says what process this is. OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES have the last word.
 func describe(ctx context.Context, system string) (*resource.Resource, error) {
 	attrs := []attribute.KeyValue{
-		semconv.ServiceName("sbr"), semconv.ServiceVersion(downing.Version()), semconv.ServiceInstanceID(rand.Text()),
+		semconv.ServiceName("sbr"), semconv.ServiceVersion(downing.Version()),
+		semconv.ServiceInstanceID(rand.Text()),
 		attribute.String("sbr.system", system),
 	}
 	if host, err := os.Hostname(); err == nil {
 		attrs = append(attrs, semconv.HostName(host))
 	}
-	r, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attrs...), resource.WithFromEnv())
+	r, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attrs...),
+		resource.WithFromEnv())
 	if err != nil {
 		return nil, fmt.Errorf("telemetry: OTEL_RESOURCE_ATTRIBUTES: %w", err)
 	}
@@ -199,8 +207,12 @@ const lineEvery = time.Minute
 // cluster in trouble. Messages of the SDK below errors are for its developers.
 func quiet(log *slog.Logger) {
 	say := seldom(log)
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { say(slog.LevelWarn, "sbr: telemetry was not sent", err.Error()) }))
-	otel.SetLogger(funcr.New(func(_, text string) { say(slog.LevelError, "sbr: telemetry: the SDK complains", text) },
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		say(slog.LevelWarn, "sbr: telemetry was not sent", err.Error())
+	}))
+	otel.SetLogger(funcr.New(func(_, text string) {
+		say(slog.LevelError, "sbr: telemetry: the SDK complains", text)
+	},
 		funcr.Options{Verbosity: -1}))
 }
 

@@ -35,7 +35,8 @@ func ReadToken(path string) (string, error) {
 	defer func() { _ = f.Close() }() // it was only read
 	all, err := io.ReadAll(io.LimitReader(f, maxToken+1))
 	secret := strings.TrimSpace(string(all))
-	if err == nil && (secret == "" || len(all) > maxToken || strings.ContainsFunc(secret, func(r rune) bool { return r <= ' ' || r > '~' })) {
+	if err == nil && (secret == "" || len(all) > maxToken ||
+		strings.ContainsFunc(secret, func(r rune) bool { return r <= ' ' || r > '~' })) {
 		err = fmt.Errorf("%s: it must hold one token: one line of letters, digits and signs without blanks, at most %d bytes", path, maxToken)
 	}
 	return secret, err
@@ -60,15 +61,18 @@ func (t *token) admits(w http.ResponseWriter, r *http.Request) bool {
 		t.log.Error("sbr: nobody is let in to the status page while the token cannot be read", "error", err)
 	}
 	if err != nil {
-		http.Error(w, "the token cannot be read, so nobody is let in: see the log of the agent", http.StatusServiceUnavailable)
+		http.Error(w, "the token cannot be read, so nobody is let in: see the log of the agent",
+			http.StatusServiceUnavailable)
 		return false
 	}
 	given, ok := credential(r.Header.Values("Authorization"))
 	if !ok || !equal(given, want) {
 		// A browser cannot send a bearer token by itself; it asks its user for a password.
 		w.Header().Add("WWW-Authenticate", `Bearer realm="sbr"`)
-		w.Header().Add("WWW-Authenticate", `Basic realm="sbr: any name, and the token as password", charset="UTF-8"`)
-		http.Error(w, "a token is needed: Authorization: Bearer TOKEN, or any user with the token as password", http.StatusUnauthorized)
+		w.Header().Add("WWW-Authenticate",
+			`Basic realm="sbr: any name, and the token as password", charset="UTF-8"`)
+		http.Error(w, "a token is needed: Authorization: Bearer TOKEN, or any user with the token as password",
+			http.StatusUnauthorized)
 		return false
 	}
 	return true

@@ -87,7 +87,8 @@ func TestToken_IsReadAnew(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "token")
 	require.NoError(t, os.WriteFile(path, []byte("old"), 0o600))
 	var log strings.Builder
-	_, url := served(t, Options{Source: whole(3), TokenFile: path, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	_, url := served(t, Options{Source: whole(3), TokenFile: path,
+		Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	status := func(secret string) int {
 		code, _, _ := get(t, "GET", url+"/status", "Authorization", "Bearer "+secret)
 		return code
@@ -112,7 +113,8 @@ func pair(t *testing.T, dir, name string) (certFile, keyFile string) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, NotBefore: time.Now().Add(-time.Hour),
+		NotAfter:    time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, c, c, &key.PublicKey, key)
@@ -120,8 +122,10 @@ func pair(t *testing.T, dir, name string) (certFile, keyFile string) {
 	private, err := x509.MarshalPKCS8PrivateKey(key)
 	require.NoError(t, err)
 	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	require.NoError(t, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600))
-	require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}), 0o600))
+	require.NoError(t, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		0o600))
+	require.NoError(t, os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private}),
+		0o600))
 	return certFile, keyFile
 }
 
@@ -133,7 +137,8 @@ func TestTLS(t *testing.T) {
 	pem, err := os.ReadFile(cert)
 	require.NoError(t, err)
 	require.True(t, pool.AppendCertsFromPEM(pem))
-	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, ForceAttemptHTTP2: true}}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool},
+		ForceAttemptHTTP2: true}}
 	defer client.CloseIdleConnections()
 	a, err := client.Get(url + "/status")
 	require.NoError(t, err)
@@ -182,7 +187,8 @@ func TestTLS_Renewal(t *testing.T) {
 
 // No header makes a token out of nothing, and what was accepted was in the header.
 func FuzzCredential(f *testing.F) {
-	for _, h := range []string{"", "Bearer x", "bearer  x ", "Basic " + base64.StdEncoding.EncodeToString([]byte("a:b:c")), "Basic", "Bearer", "Basic ====", "Digest x", "\x00"} {
+	for _, h := range []string{"", "Bearer x", "bearer  x ", "Basic " + base64.StdEncoding.EncodeToString(
+		[]byte("a:b:c")), "Basic", "Bearer", "Basic ====", "Digest x", "\x00"} {
 		f.Add(h)
 	}
 	f.Fuzz(func(t *testing.T, header string) {
@@ -194,7 +200,8 @@ func FuzzCredential(f *testing.F) {
 		raw := strings.Contains(header, secret)
 		_, encoded, _ := strings.Cut(header, " ")
 		decoded, err := base64.StdEncoding.DecodeString(encoded)
-		require.True(t, raw || err == nil && strings.HasSuffix(string(decoded), ":"+secret) || err == nil && strings.Contains(string(decoded), ":"+secret))
+		require.True(t, raw || err == nil && strings.HasSuffix(string(decoded), ":"+secret) || err == nil &&
+			strings.Contains(string(decoded), ":"+secret))
 		_, twice := credential([]string{header, header})
 		require.False(t, twice)
 	})

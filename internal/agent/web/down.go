@@ -61,11 +61,14 @@ func (s *Server) down(down func(ctx context.Context, member, reason string) erro
 			return
 		}
 		c := http.NewResponseController(w)
-		_, _ = c.SetReadDeadline(time.Time{}), c.SetWriteDeadline(time.Time{}) // where they cannot be set the caller hears nothing
-		s.log.Warn("sbr: asked over HTTP to down a member", "member", request.Member, "reason", request.Reason, "peer", r.RemoteAddr)
+		// where they cannot be set the caller hears nothing
+		_, _ = c.SetReadDeadline(time.Time{}), c.SetWriteDeadline(time.Time{})
+		s.log.Warn("sbr: asked over HTTP to down a member", "member", request.Member, "reason", request.Reason,
+			"peer", r.RemoteAddr)
 		answer, status := DownAnswer{Outcome: OutcomeDowned}, http.StatusOK
 		if err := down(r.Context(), request.Member, request.Reason); err != nil {
-			answer, status = DownAnswer{Outcome: OutcomeUnknown, Message: oneLine(strings.TrimPrefix(err.Error(), "downing: "))}, http.StatusGatewayTimeout
+			answer, status = DownAnswer{Outcome: OutcomeUnknown,
+				Message: oneLine(strings.TrimPrefix(err.Error(), "downing: "))}, http.StatusGatewayTimeout
 			if errors.Is(err, downing.ErrDownRefused) {
 				answer.Outcome, status = OutcomeRefused, http.StatusConflict
 			}

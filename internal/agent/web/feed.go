@@ -46,7 +46,8 @@ type moment struct {
 }
 
 func newFeed(s Source) *feed {
-	return &feed{source: s, boot: strings.ToLower(rand.Text()[:8]), open: make(chan struct{}, maxFeeds), now: &moment{}}
+	return &feed{source: s, boot: strings.ToLower(rand.Text()[:8]), open: make(chan struct{}, maxFeeds),
+		now: &moment{}}
 }
 
 // latest is the newest state; unless forced, a state younger than pollEvery is new enough.
@@ -127,7 +128,8 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, fmt.Sprintf("%d feeds are open already: close one", maxFeeds), http.StatusServiceUnavailable)
 		return
 	}
-	c := &client{feed: s.feed, w: w, control: http.NewResponseController(w), seen: s.feed.parseEventID(r.Header.Get("Last-Event-ID"))}
+	c := &client{feed: s.feed, w: w, control: http.NewResponseController(w),
+		seen: s.feed.parseEventID(r.Header.Get("Last-Event-ID"))}
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {

@@ -157,11 +157,13 @@ func TestFeed_SendsWhatChanges(t *testing.T) {
 
 		time.Sleep(10 * time.Second)
 		require.Empty(t, w.taken(), "nothing has changed")
-		f.happened(noon, downing.OccurredUnreachable, "n3 is unreachable").happened(noon, downing.OccurredSuspended, "suspended")
+		f.happened(noon, downing.OccurredUnreachable, "n3 is unreachable").happened(noon, downing.OccurredSuspended,
+			"suspended")
 		f.set(func(f *fake) { f.status.Unreachable = []string{"n3"} })
 		time.Sleep(pollEvery)
 		next := parse(t, w.taken())
-		require.Equal(t, "state occurrence occurrence", names(next), "the whole state and what is new in the history, at once")
+		require.Equal(t, "state occurrence occurrence", names(next),
+			"the whole state and what is new in the history, at once")
 		require.Contains(t, next[0].data, `"unreachable":["n3"]`)
 		f.happened(noon, "told", "told n3")
 		time.Sleep(pollEvery)
@@ -295,7 +297,8 @@ func TestFeed_OutlivesTheTimeoutsOfRequests(t *testing.T) {
 	f := whole(3)
 	s, err := New(Options{Listen: "127.0.0.1:0", Source: f})
 	require.NoError(t, err)
-	s.http.ReadTimeout, s.http.WriteTimeout, s.http.IdleTimeout = 300*time.Millisecond, 300*time.Millisecond, 300*time.Millisecond
+	s.http.ReadTimeout, s.http.WriteTimeout, s.http.IdleTimeout = 300*time.Millisecond, 300*time.Millisecond,
+		300*time.Millisecond
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx) }()
@@ -324,7 +327,8 @@ func TestFeed_OutlivesTheTimeoutsOfRequests(t *testing.T) {
 }
 
 func FuzzEventID(f *testing.F) {
-	for _, id := range []string{"", "-", "abc-1", "abc-", "abc-18446744073709551616", "x-1", "abc-+1", "abc-1-1"} {
+	for _, id := range []string{"", "-", "abc-1", "abc-", "abc-18446744073709551616", "x-1", "abc-+1",
+		"abc-1-1"} {
 		f.Add(id)
 	}
 	f.Fuzz(func(t *testing.T, id string) {

@@ -66,10 +66,12 @@ func (s *Server) handler(o *Options, guard *token, loopback bool) http.Handler {
 			w.Header().Set("Allow", strings.Join(allowed, ", "))
 			http.Error(w, use, http.StatusMethodNotAllowed)
 		case loopback && !loopbackHost(r.Host):
-			http.Error(w, fmt.Sprintf("this address answers to localhost only, not to %q", r.Host), http.StatusMisdirectedRequest)
+			http.Error(w, fmt.Sprintf("this address answers to localhost only, not to %q", r.Host),
+				http.StatusMisdirectedRequest)
 		case guard != nil && !guard.admits(w, r):
 		case is.Handler == nil:
-			http.Error(w, "no such page: there are / /status /events /metrics /healthz/live /healthz/ready", http.StatusNotFound)
+			http.Error(w, "no such page: there are / /status /events /metrics /healthz/live /healthz/ready",
+				http.StatusNotFound)
 		default:
 			is.ServeHTTP(w, r)
 		}
@@ -149,11 +151,13 @@ var words string
 var script string
 
 // The page as it is for everybody, before and after the state that it is given to draw first.
-var pageHead, pageTail, _ = strings.Cut(strings.NewReplacer("STYLE", style, "WORDS", words, "SCRIPT", script).Replace(pageText), "FIRST")
+var pageHead, pageTail, _ = strings.Cut(strings.NewReplacer("STYLE", style, "WORDS", words, "SCRIPT",
+	script).Replace(pageText), "FIRST")
 
 // policy lets the page load nothing but its feed, run nothing but its own scripts, and turn no text into
 // markup.
-var policy = "default-src 'none'; connect-src 'self'; img-src data:; style-src " + hash(style) + "; script-src " + hash(words) + " " + hash(script) +
+var policy = "default-src 'none'; connect-src 'self'; img-src data:; style-src " + hash(style) +
+	"; script-src " + hash(words) + " " + hash(script) +
 	"; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 func hash(text string) string {

@@ -91,17 +91,22 @@ func whole(n int) *fake {
 	f := &fake{
 		journal: new(Journal),
 		health:  Health{Live: Check{OK: true}, Ready: Check{OK: true}},
-		config:  Config{YAML: "system: payments\n", Timings: [][]string{{"Serf notices", "5.8s to 13.1s", "8.2s to 2m4s"}}},
+		config: Config{YAML: "system: payments\n",
+			Timings: [][]string{{"Serf notices", "5.8s to 13.1s", "8.2s to 2m4s"}}},
 	}
 	f.status = downing.Status{
-		System: "payments", Member: "n1", Incarnation: "n1#k3v9xq2m", State: sbr.StateUp, Unreachable: []string{}, Leader: "n1", Responsible: true,
-		Lease: downing.LeaseStatus{Kind: "kubernetes", Name: "payments-sbr"}, ConfigDigest: "7f3a9c1e", StableAfter: "20s", Version: "v0.4.0",
-		Verdict: downing.VerdictStatus{Survivors: []string{}, Down: []string{}}, Reports: []downing.ReportStatus{}, Members: []downing.MemberStatus{},
+		System: "payments", Member: "n1", Incarnation: "n1#k3v9xq2m", State: sbr.StateUp, Unreachable: []string{},
+		Leader: "n1", Responsible: true,
+		Lease: downing.LeaseStatus{Kind: "kubernetes", Name: "payments-sbr"}, ConfigDigest: "7f3a9c1e",
+		StableAfter: "20s", Version: "v0.4.0",
+		Verdict: downing.VerdictStatus{Survivors: []string{}, Down: []string{}}, Reports: []downing.ReportStatus{},
+		Members: []downing.MemberStatus{},
 	}
 	for i := range n {
 		name := fmt.Sprintf("n%d", i+1)
 		f.status.Members = append(f.status.Members, downing.MemberStatus{
-			Name: name, Incarnation: name + "#k3v9xq2m", Status: "up", Reachable: true, Address: fmt.Sprintf("10.0.%d.%d:7946", (i+1)/250, (i+1)%250), Roles: []string{"web"},
+			Name: name, Incarnation: name + "#k3v9xq2m", Status: "up", Reachable: true,
+			Address: fmt.Sprintf("10.0.%d.%d:7946", (i+1)/250, (i+1)%250), Roles: []string{"web"},
 		})
 	}
 	f.happened(noon.Add(-90*time.Second), "armed", fmt.Sprintf("armed: %d members, nothing changed for 5s", n))
@@ -122,7 +127,8 @@ func served(t *testing.T, o Options) (s *Server, url string) {
 	}
 	s, err := New(o)
 	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // the test ends it, after what it has opened
+	// the test ends it, after what it has opened
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx) }()
 	t.Cleanup(func() {

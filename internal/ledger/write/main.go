@@ -52,7 +52,8 @@ func parse(args []string, env func(string) string, messages io.Writer) (ledger.W
 	flags := flag.NewFlagSet("write", flag.ContinueOnError)
 	flags.SetOutput(messages)
 	flags.StringVar(&w.Client.URL, "ledger", env("LEDGER_URL"), "URL of the ledger")
-	flags.StringVar(&w.Entry.Resource, "resource", cmp.Or(env("SBR_SINGLETON"), env("SBR_LEASE")), "what is written to")
+	flags.StringVar(&w.Entry.Resource, "resource", cmp.Or(env("SBR_SINGLETON"), env("SBR_LEASE")),
+		"what is written to")
 	flags.StringVar(&w.Entry.Member, "member", cmp.Or(env("SBR_MEMBER"), env("SBR_HOLDER"), host), "who writes")
 	flags.DurationVar(&w.Every, "every", ledger.DefaultEvery, "time between two entries")
 	if err := flags.Parse(args); err != nil {

@@ -96,7 +96,8 @@ func (c *claim) newest() uint64 { return max(c.number, c.ordered) }
 
 // New returns the machine of a run that has just begun. now is the driver's clock.
 func New(cfg Config, now time.Duration) *Machine {
-	m := &Machine{Base: slot.NewBase(cfg.Rules, now), cfg: cfg, names: cfg.Allocator.Shards(), index: make(map[string]int)}
+	m := &Machine{Base: slot.NewBase(cfg.Rules, now), cfg: cfg, names: cfg.Allocator.Shards(),
+		index: make(map[string]int)}
 	m.shards = make([]shard, len(m.names))
 	for i, name := range m.names {
 		m.index[name] = i

@@ -36,11 +36,14 @@ func (w *member) gone() bool { return w.until > 0 }
 
 // toAsk reports whether the member has to be asked what it runs. A member that is no candidate is asked once.
 func (w *member) toAsk() bool {
-	return !w.gone() && !w.peer.Unreachable && !w.passed && (!w.known || w.peer.Candidate && !w.serves && !w.foreign || w.cursor > 0)
+	return !w.gone() && !w.peer.Unreachable && !w.passed &&
+		(!w.known || w.peer.Candidate && !w.serves && !w.foreign || w.cursor > 0)
 }
 
 func (m *Machine) find(id sbr.ID) (int, bool) {
-	return slices.BinarySearchFunc(m.members, id, func(w member, id sbr.ID) int { return cmp.Compare(w.peer.ID, id) })
+	return slices.BinarySearchFunc(m.members, id, func(w member, id sbr.ID) int {
+		return cmp.Compare(w.peer.ID, id)
+	})
 }
 
 func (m *Machine) member(id sbr.ID) *member {
@@ -84,7 +87,8 @@ func (m *Machine) there(p *slot.Peer) {
 		w = m.add(p)
 		for i := range m.members {
 			if o := &m.members[i]; o != w && o.key == w.key {
-				m.ExplainShard(TopicMember, -1, "incarnations %s and %s hash to the same key: neither gets shards; restart one", p.ID, o.peer.ID)
+				m.ExplainShard(TopicMember, -1,
+					"incarnations %s and %s hash to the same key: neither gets shards; restart one", p.ID, o.peer.ID)
 				o.foreign, w.foreign = true, true
 			}
 		}
@@ -114,7 +118,8 @@ func (m *Machine) departed(w *member) {
 		w.until = m.Now // nothing of it runs
 	}
 	if w.until > m.Now {
-		m.ExplainShard(slot.TopicWaiting, -1, "%s is gone: nothing of it starts elsewhere before its margin of %v is over", w.peer.ID, m.cfg.Margin)
+		m.ExplainShard(slot.TopicWaiting, -1,
+			"%s is gone: nothing of it starts elsewhere before its margin of %v is over", w.peer.ID, m.cfg.Margin)
 	}
 }
 
@@ -233,7 +238,8 @@ func (m *Machine) unanswered(w *member) {
 		m.ExplainShard(slot.TopicStuck, -1, "%s has not answered %d requests: still asking; its shards do not start elsewhere", w.peer.ID, w.silent-1)
 		return
 	}
-	m.ExplainShard(slot.TopicStuck, -1, "%s has not answered %d requests: the leases decide", w.peer.ID, w.silent-1)
+	m.ExplainShard(slot.TopicStuck, -1, "%s has not answered %d requests: the leases decide", w.peer.ID,
+		w.silent-1)
 	w.passed, w.cursor, m.dirty = true, 0, true
 	m.disown(w.peer.ID)
 }

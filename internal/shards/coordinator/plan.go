@@ -192,7 +192,8 @@ func (m *Machine) hopeless(h *shard) bool {
 		return false
 	}
 	w := m.member(h.claims[0].id)
-	return w != nil && w.unableUntil > m.Now && h.claims[0].phase != slot.Active && !w.gone() && !w.peer.Unreachable &&
+	return w != nil && w.unableUntil > m.Now && h.claims[0].phase != slot.Active && !w.gone() &&
+		!w.peer.Unreachable &&
 		h.order.to == h.claims[0].id && h.order.loud
 }
 
@@ -247,7 +248,8 @@ func (m *Machine) overdue(s int) {
 	case len(h.claims) > 1:
 		m.ExplainShard(slot.TopicStuck, s, "%s has not handed over to %s for %v", o.from, o.to, late)
 	default:
-		m.ExplainShard(slot.TopicStuck, s, "%s is %s for %v and cannot run it: another member is looked for", o.to, c.phase, late)
+		m.ExplainShard(slot.TopicStuck, s, "%s is %s for %v and cannot run it: another member is looked for", o.to,
+			c.phase, late)
 		m.member(o.to).unableUntil = m.Now + 2*patience
 	}
 }
@@ -262,7 +264,8 @@ func (m *Machine) sendFresh() {
 	q := message.Message{Kind: message.Orders, Digest: m.cfg.Digest, Term: m.cfg.Term}
 	for _, s := range slices.Compact(m.fresh) {
 		if o := &m.shards[s].order; o.number > 0 {
-			q.Orders = append(q.Orders, message.Order{Shard: s, From: message.KeyOf(o.from), To: message.KeyOf(o.to), Number: o.number})
+			q.Orders = append(q.Orders, message.Order{Shard: s, From: message.KeyOf(o.from), To: message.KeyOf(o.to),
+				Number: o.number})
 		}
 	}
 	m.fresh = m.fresh[:0]

@@ -37,7 +37,8 @@ func newDesk(t *testing.T, change func(*coordinator.Config)) *desk {
 	}
 	d := &desk{t: t, m: coordinator.New(cfg, 0), view: slot.View{Armed: true}}
 	for i := range 3 {
-		d.view.Peers = append(d.view.Peers, slot.Peer{ID: sbr.ID(fmt.Sprintf("n%d", i+1)), Name: fmt.Sprintf("n%d", i+1), Candidate: true})
+		d.view.Peers = append(d.view.Peers, slot.Peer{ID: sbr.ID(fmt.Sprintf("n%d", i+1)),
+			Name: fmt.Sprintf("n%d", i+1), Candidate: true})
 	}
 	d.step(slot.Viewed{View: d.view})
 	return d
@@ -72,7 +73,8 @@ func (d *desk) change(i int, f func(*slot.Peer)) {
 
 func (d *desk) state(from sbr.ID, change func(*message.Message)) {
 	d.seq++
-	a := message.Message{Kind: message.State, Digest: deskDigest, Term: 5, Number: message.Number(5, 1), Seq: d.seq, Full: true, Next: 2}
+	a := message.Message{Kind: message.State, Digest: deskDigest, Term: 5, Number: message.Number(5, 1),
+		Seq: d.seq, Full: true, Next: 2}
 	if change != nil {
 		change(&a)
 	}
@@ -148,9 +150,11 @@ func TestRecovery_AMemberWithoutManagerRunsNothing(t *testing.T) {
 	d := newDesk(t, nil)
 	d.state("n1", nil)
 	d.state("n2", nil)
-	d.step(slot.Answered[message.Message]{From: "n3", Message: message.Message{Kind: message.Report, Number: message.Number(4, 9)}, Unserved: true})
+	d.step(slot.Answered[message.Message]{From: "n3",
+		Message: message.Message{Kind: message.Report, Number: message.Number(4, 9)}, Unserved: true})
 	require.Empty(t, ordered(d.pass(time.Second)), "it says so to an older coordinator")
-	d.step(slot.Answered[message.Message]{From: "n3", Message: message.Message{Kind: message.Report, Number: message.Number(5, 1)}, Unserved: true})
+	d.step(slot.Answered[message.Message]{From: "n3",
+		Message: message.Message{Kind: message.Report, Number: message.Number(5, 1)}, Unserved: true})
 	o := ordered(d.pass(100 * time.Millisecond))
 	require.NotEmpty(t, o)
 	for _, o := range o {
@@ -173,7 +177,8 @@ func TestReport_ThatWasOvertakenDoesNotCount(t *testing.T) {
 	d := known(t, nil)
 	d.state("n1", func(a *message.Message) { a.Seq = 1; a.Entries = nil })
 	require.Equal(t, 2, d.m.Status().Count[coordinator.Running])
-	d.step(slot.Asked[message.Message]{Ref: 1, From: "n1", Message: message.Message{Kind: message.State, Digest: deskDigest, Term: 5, Entries: []message.Entry{{Shard: 0, Seen: 7}}}})
+	d.step(slot.Asked[message.Message]{Ref: 1, From: "n1", Message: message.Message{Kind: message.State,
+		Digest: deskDigest, Term: 5, Entries: []message.Entry{{Shard: 0, Seen: 7}}}})
 	for _, e := range d.pass(0) {
 		_, noted := e.(slot.Answer[message.Message])
 		require.False(t, noted, "nor is it noted: it has to be told again")
@@ -214,7 +219,8 @@ func TestReport_OfTwoThatRunOne(t *testing.T) {
 func TestUnserved_AfterANewerWordDoesNotCount(t *testing.T) {
 	d := known(t, nil)
 	d.state("n1", func(a *message.Message) { runs(0, 7)(a); a.Number = message.Number(5, 30) })
-	d.step(slot.Answered[message.Message]{From: "n1", Message: message.Message{Kind: message.Report, Number: message.Number(5, 2)}, Unserved: true})
+	d.step(slot.Answered[message.Message]{From: "n1",
+		Message: message.Message{Kind: message.Report, Number: message.Number(5, 2)}, Unserved: true})
 	require.Equal(t, 2, d.m.Status().Count[coordinator.Running])
 }
 
@@ -312,7 +318,8 @@ func TestMember_ThatOffersAgainIsAskedFirst(t *testing.T) {
 
 func TestClone_SharesNothing(t *testing.T) {
 	d := known(t, nil)
-	written := func(m *coordinator.Machine) string { return fmt.Sprintf("%+v", *m.Clone()) } // without the effects of the last step
+	// without the effects of the last step
+	written := func(m *coordinator.Machine) string { return fmt.Sprintf("%+v", *m.Clone()) }
 	before := written(d.m)
 	c := d.m.Clone()
 	require.Equal(t, before, written(c))

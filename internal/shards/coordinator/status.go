@@ -70,7 +70,8 @@ func (m *Machine) stateOf(h *shard) State {
 		return Unowned
 	case h.order.number > 0 && !h.order.loud && !h.acquires():
 		return Moving
-	case len(h.claims) == 1 && h.order.number == 0 && h.claims[0].phase == slot.Active && !m.gone(h.claims[0].id):
+	case len(h.claims) == 1 && h.order.number == 0 && h.claims[0].phase == slot.Active &&
+		!m.gone(h.claims[0].id):
 		return Running
 	default:
 		return Waiting

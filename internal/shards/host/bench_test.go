@@ -68,26 +68,32 @@ func (b *bench) asks(from sbr.ID, m message.Message) []slot.Effect {
 }
 
 func (b *bench) report(from sbr.ID, term, n uint64) message.Message {
-	return answer(b.t, b.asks(from, message.Message{Kind: message.Report, Term: term, Number: message.Number(term, n)}))
+	return answer(b.t, b.asks(from, message.Message{Kind: message.Report, Term: term,
+		Number: message.Number(term, n)}))
 }
 
 func (b *bench) order(by sbr.ID, term, n uint64, shard int, from, to sbr.ID) []slot.Effect {
-	o := message.Order{Shard: shard, From: message.KeyOf(from), To: message.KeyOf(to), Number: message.Number(term, n)}
-	return b.asks(by, message.Message{Kind: message.Orders, Term: term, Number: message.Number(term, n+1000), Orders: []message.Order{o}})
+	o := message.Order{Shard: shard, From: message.KeyOf(from), To: message.KeyOf(to),
+		Number: message.Number(term, n)}
+	return b.asks(by, message.Message{Kind: message.Orders, Term: term, Number: message.Number(term, n+1000),
+		Orders: []message.Order{o}})
 }
 
 func (b *bench) handOver(from sbr.ID, term, n uint64, shard int) []slot.Effect {
-	return b.asks(from, message.Message{Kind: message.HandOver, Term: term, Takes: []message.Take{{Shard: shard, Number: message.Number(term, n)}}})
+	return b.asks(from, message.Message{Kind: message.HandOver, Term: term,
+		Takes: []message.Take{{Shard: shard, Number: message.Number(term, n)}}})
 }
 
 func (b *bench) handedOver(from sbr.ID, term, n uint64, shard int) []slot.Effect {
-	m := message.Message{Kind: message.HandedOver, Digest: digest, Handed: []message.Handed{{Shard: shard, Number: message.Number(term, n), State: []byte("left")}}}
+	m := message.Message{Kind: message.HandedOver, Digest: digest,
+		Handed: []message.Handed{{Shard: shard, Number: message.Number(term, n), State: []byte("left")}}}
 	return b.step(slot.Answered[message.Message]{From: from, Message: m})
 }
 
 // handedOverUnder is handedOver by a member whose run had a lease with this token.
 func (b *bench) handedOverUnder(from sbr.ID, term, n, token uint64) []slot.Effect {
-	m := message.Message{Kind: message.HandedOver, Digest: digest, Handed: []message.Handed{{Number: message.Number(term, n), Token: token, State: []byte("left")}}}
+	m := message.Message{Kind: message.HandedOver, Digest: digest,
+		Handed: []message.Handed{{Number: message.Number(term, n), Token: token, State: []byte("left")}}}
 	return b.step(slot.Answered[message.Message]{From: from, Message: m})
 }
 

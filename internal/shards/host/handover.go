@@ -28,7 +28,9 @@ type begging struct {
 
 // askSoon has a member asked at the end of this step.
 func (m *Machine) askSoon(of message.Key) {
-	i, found := slices.BinarySearchFunc(m.asks, of, func(a asking, k message.Key) int { return cmp.Compare(a.of, k) })
+	i, found := slices.BinarySearchFunc(m.asks, of, func(a asking, k message.Key) int {
+		return cmp.Compare(a.of, k)
+	})
 	if !found {
 		m.asks = slices.Insert(m.asks, i, asking{of: of})
 	}
@@ -46,7 +48,8 @@ func (m *Machine) askFormer() {
 		a := &m.asks[i]
 		if id := m.ids[a.of]; id != "" && m.Now >= a.at {
 			a.at = m.Now + m.cfg.HandOverRetryInterval
-			q := message.Message{Kind: message.HandOver, Digest: m.cfg.Digest, Term: m.known.Term, Takes: m.wanted(a.of)}
+			q := message.Message{Kind: message.HandOver, Digest: m.cfg.Digest, Term: m.known.Term,
+				Takes: m.wanted(a.of)}
 			q.Takes = q.Takes[:message.Fit(&q)]
 			m.Emit(slot.Ask[message.Message]{To: id, Message: q})
 		}

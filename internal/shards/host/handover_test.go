@@ -77,8 +77,10 @@ func TestHandOver_SeveralInOneAnswer(t *testing.T) {
 	for s := range 3 {
 		b.order("n1", 5, uint64(2+s), s, "", "me")
 	}
-	takes := []message.Take{{Shard: 0, Number: message.Number(5, 9)}, {Shard: 1, Number: message.Number(5, 10)}, {Shard: 2, Number: message.Number(5, 11)}}
-	require.Len(t, only[slot.Stop](b.asks("n2", message.Message{Kind: message.HandOver, Term: 5, Takes: takes})), 3)
+	takes := []message.Take{{Shard: 0, Number: message.Number(5, 9)}, {Shard: 1, Number: message.Number(5, 10)},
+		{Shard: 2, Number: message.Number(5, 11)}}
+	require.Len(t, only[slot.Stop](b.asks("n2", message.Message{Kind: message.HandOver, Term: 5, Takes: takes})),
+		3)
 	require.Empty(t, only[slot.Answer[message.Message]](b.ends(0, 1)))
 	require.Empty(t, only[slot.Answer[message.Message]](b.ends(2, 1)))
 	require.Len(t, answer(t, b.pass(100*time.Millisecond, true)).Handed, 2, "the third takes longer")
@@ -104,7 +106,8 @@ func TestState_OfAnOlderRunIsNotInherited(t *testing.T) {
 		b.handOver("n2", 5, 3, 0)
 		ended := only[slot.Answer[message.Message]](b.ends(0, 1)) // to the coordinator, and to n2
 		require.Equal(t, []byte("mine"), ended[len(ended)-1].Message.Handed[0].State)
-		require.Equal(t, []byte("mine"), answer(t, b.handOver("n2", 5, 3, 0)).Handed[0].State, "the answer was lost")
+		require.Equal(t, []byte("mine"), answer(t, b.handOver("n2", 5, 3, 0)).Handed[0].State,
+			"the answer was lost")
 		require.Nil(t, state(b.order("n1", 5, 4, 0, "", "me")))
 	})
 	t.Run("handed over by two orders", func(t *testing.T) {
@@ -196,7 +199,8 @@ func TestLeave_RunsUntilAskedAndTakesNothing(t *testing.T) {
 	require.Zero(t, starts(b.handedOver("n2", 5, 3, 1)))
 	a := answer(t, b.order("n1", 5, 4, 2, "", "me"))
 	require.Equal(t, slot.Idle, a.Entries[0].Phase)
-	require.Equal(t, message.Number(5, 4), a.Entries[0].Seen, "so that the coordinator knows that nothing comes of it")
+	require.Equal(t, message.Number(5, 4), a.Entries[0].Seen,
+		"so that the coordinator knows that nothing comes of it")
 	require.True(t, a.Leaving)
 	require.Equal(t, slot.CauseResigned, cause(t, b.pass(10*time.Second, true)))
 	e := b.ends(0, 1)

@@ -70,7 +70,8 @@ type Machine struct {
 
 // New returns the machine of a member on which nothing runs. now is the driver's clock.
 func New(cfg Config, now time.Duration) *Machine {
-	m := &Machine{Base: slot.NewBase(cfg.Rules, now), cfg: cfg, self: message.KeyOf(cfg.Self), known: cfg.Known, shards: make([]shard, cfg.Shards)}
+	m := &Machine{Base: slot.NewBase(cfg.Rules, now), cfg: cfg, self: message.KeyOf(cfg.Self), known: cfg.Known,
+		shards: make([]shard, cfg.Shards)}
 	m.known.Coordinator = "" // a machine follows the coordinator that has its report
 	for s := range m.shards {
 		m.shards[s].Shard = s

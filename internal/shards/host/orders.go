@@ -56,7 +56,8 @@ func (m *Machine) follow(from sbr.ID, q *message.Message) bool {
 	}
 	if m.foreign {
 		for _, s := range slices.Clone(m.held) {
-			m.giveUp(s, slot.CauseOrdered, "coordinator "+string(from)+": its shard list or lease settings differ from those of this member")
+			m.giveUp(s, slot.CauseOrdered, "coordinator "+string(from)+
+				": its shard list or lease settings differ from those of this member")
 		}
 	}
 	return true
@@ -95,7 +96,8 @@ func (m *Machine) askedToReport(e slot.Asked[message.Message]) {
 // state is the head of a State.
 func (m *Machine) state(number uint64) message.Message {
 	m.known.Seq++
-	return message.Message{Kind: message.State, Digest: m.cfg.Digest, Term: m.known.Term, Number: number, Seq: m.known.Seq, Leaving: m.leaving,
+	return message.Message{Kind: message.State, Digest: m.cfg.Digest, Term: m.known.Term, Number: number,
+		Seq: m.known.Seq, Leaving: m.leaving,
 		Wait: m.Waits()}
 }
 
@@ -288,7 +290,9 @@ func (m *Machine) bid() {
 
 // waits reports whether this member leaves and has runs that others may ask for.
 func (m *Machine) waits() bool {
-	return m.leaving && !m.down && slices.ContainsFunc(m.held, func(s int) bool { return m.shards[s].Phase == slot.Active })
+	return m.leaving && !m.down && slices.ContainsFunc(m.held, func(s int) bool {
+		return m.shards[s].Phase == slot.Active
+	})
 }
 
 // untold are the shards that no later answer will report: an order that is not carried out yet is answered
@@ -306,7 +310,8 @@ func (m *Machine) untold() []int {
 // reachesCoordinator reports whether there is a reachable coordinator.
 func (m *Machine) reachesCoordinator() bool {
 	p := m.View.Peer(m.known.Coordinator)
-	return !m.down && m.floor > 0 && !m.foreign && (m.known.Coordinator == m.cfg.Self || p != nil && !p.Down && !p.Unreachable)
+	return !m.down && m.floor > 0 && !m.foreign &&
+		(m.known.Coordinator == m.cfg.Self || p != nil && !p.Down && !p.Unreachable)
 }
 
 // noted handles the coordinator's acknowledgement of a report.
@@ -315,7 +320,9 @@ func (m *Machine) noted(e slot.Answered[message.Message]) {
 		return
 	}
 	before := len(m.news)
-	m.news = slices.DeleteFunc(m.news, func(s int) bool { return m.shards[s].toldIn == e.Message.Seq && e.Message.Seq > 0 })
+	m.news = slices.DeleteFunc(m.news, func(s int) bool {
+		return m.shards[s].toldIn == e.Message.Seq && e.Message.Seq > 0
+	})
 	if len(m.news) > 0 && len(m.news) < before {
 		m.newsAt = min(m.newsAt, m.Now+time.Millisecond) // what did not fit
 	}

@@ -36,7 +36,8 @@ func TestNews_ToldUntilNoted(t *testing.T) {
 	require.Equal(t, slot.Idle, told[0].Message.Entries[0].Phase)
 	again := only[slot.Ask[message.Message]](b.pass(time.Second, true))
 	require.Len(t, again, 1)
-	b.step(slot.Answered[message.Message]{From: "n1", Message: message.Message{Kind: message.Noted, Digest: digest, Term: 5, Seq: again[0].Message.Seq}})
+	b.step(slot.Answered[message.Message]{From: "n1",
+		Message: message.Message{Kind: message.Noted, Digest: digest, Term: 5, Seq: again[0].Message.Seq}})
 	require.Empty(t, only[slot.Ask[message.Message]](b.pass(time.Minute, true)))
 }
 
@@ -46,13 +47,15 @@ func TestRunEnded_ByItselfStartsAgain(t *testing.T) {
 	require.Zero(t, starts(b.step(slot.RunEnded{Shard: 0, Run: 1, Rest: 2 * time.Second, State: make([]byte, message.MaxState+1)})))
 	require.Equal(t, slot.Active, b.report("n1", 5, 9).Entries[0].Phase, "for others it runs on")
 	s := only[slot.Start](b.pass(2*time.Second, true))
-	require.Equal(t, []slot.Start{{Shard: 0, Run: 2, Token: message.Number(5, 2)}}, s, "without the state, which was too long")
+	require.Equal(t, []slot.Start{{Shard: 0, Run: 2, Token: message.Number(5, 2)}},
+		s, "without the state, which was too long")
 }
 
 func TestClone_SharesNothing(t *testing.T) {
 	b := following(t, nil)
 	b.order("n1", 5, 2, 0, "", "me")
-	written := func(m *host.Machine) string { return fmt.Sprintf("%+v", *m.Clone()) } // without the effects of the last step
+	// without the effects of the last step
+	written := func(m *host.Machine) string { return fmt.Sprintf("%+v", *m.Clone()) }
 	before := written(b.m)
 	c := b.m.Clone()
 	require.Equal(t, before, written(c))
@@ -70,7 +73,8 @@ func TestOrder_StartsAtOnceWhatNobodyHas(t *testing.T) {
 	b := following(t, nil)
 	e := b.order("n1", 5, 2, 0, "", "me")
 	require.Equal(t, []slot.Start{{Shard: 0, Run: 1, Token: message.Number(5, 2)}}, only[slot.Start](e))
-	require.Equal(t, []message.Entry{{Shard: 0, Phase: slot.Active, Number: message.Number(5, 2), Seen: message.Number(5, 2)}}, answer(t, e).Entries)
+	require.Equal(t, []message.Entry{{Shard: 0, Phase: slot.Active, Number: message.Number(5, 2),
+		Seen: message.Number(5, 2)}}, answer(t, e).Entries)
 	require.Zero(t, starts(b.order("n1", 5, 2, 0, "", "me")), "the same again")
 }
 
@@ -82,7 +86,8 @@ func TestOrder_FromBeforeTheReportIsAnsweredAndNotFollowed(t *testing.T) {
 	b.report("n1", 5, 9)
 	e := b.order("n1", 5, 8, 0, "", "me")
 	require.Zero(t, starts(e))
-	require.Equal(t, []message.Entry{{Shard: 0, Phase: slot.Idle, Seen: message.Number(5, 8)}}, answer(t, e).Entries)
+	require.Equal(t, []message.Entry{{Shard: 0, Phase: slot.Idle, Seen: message.Number(5, 8)}},
+		answer(t, e).Entries)
 	require.Equal(t, 1, starts(b.order("n1", 5, 10, 0, "", "me")))
 }
 
@@ -112,7 +117,8 @@ func TestOrder_WaitsForTheFormerHost(t *testing.T) {
 	require.Zero(t, starts(b.handedOver("n2", 5, 1, 0)), "to another order")
 	require.Len(t, only[slot.Ask[message.Message]](b.pass(time.Second, true)), 1, "asked again")
 	s := only[slot.Start](b.handedOver("n2", 5, 2, 0))
-	require.Equal(t, []slot.Start{{Shard: 0, Run: 1, Token: message.Number(5, 2), State: []byte("left"), From: "n2"}}, s)
+	require.Equal(t, []slot.Start{{Shard: 0, Run: 1, Token: message.Number(5, 2), State: []byte("left"),
+		From: "n2"}}, s)
 }
 
 func TestOrder_AMemberWithoutManagerRunsNothing(t *testing.T) {
@@ -158,7 +164,8 @@ func TestLease_NothingRunsWithoutIt(t *testing.T) {
 	b.step(slot.LeaseAnswer{Shard: 0, Attempt: 1, Outcome: sbr.Held})
 	require.Empty(t, only[slot.AcquireLease](b.pass(4*time.Second, true)))
 	require.Len(t, only[slot.AcquireLease](b.pass(time.Second, true)), 1)
-	require.Zero(t, starts(b.step(slot.LeaseAnswer{Shard: 0, Attempt: 1, Outcome: sbr.Granted, Token: 6})), "of an older attempt")
+	require.Zero(t, starts(b.step(slot.LeaseAnswer{Shard: 0, Attempt: 1, Outcome: sbr.Granted, Token: 6})),
+		"of an older attempt")
 	require.Equal(t, uint64(7), only[slot.Start](b.step(slot.LeaseAnswer{Shard: 0, Attempt: 2, Outcome: sbr.Granted, Token: 7}))[0].Token)
 }
 
@@ -185,7 +192,8 @@ func TestLease_TokenThatDoesNotGrowStartsNothing(t *testing.T) {
 		require.Equal(t, []slot.ReleaseLease{{Shard: 0, Attempt: attempt}}, only[slot.ReleaseLease](e))
 		require.Equal(t, slot.TopicStuck, only[slot.Explain](e)[0].Topic)
 		require.Empty(t, only[slot.AcquireLease](b.step(slot.LeaseReleased{Shard: 0, Attempt: attempt})))
-		require.Equal(t, []slot.AcquireLease{{Shard: 0, Attempt: attempt + 1}}, only[slot.AcquireLease](b.pass(5*time.Second, true)), "it is asked for again")
+		require.Equal(t, []slot.AcquireLease{{Shard: 0, Attempt: attempt + 1}},
+			only[slot.AcquireLease](b.pass(5*time.Second, true)), "it is asked for again")
 		require.Equal(t, 1, starts(b.step(slot.LeaseAnswer{Shard: 0, Attempt: attempt + 1, Outcome: sbr.Granted, Token: 5})))
 	}
 	for _, token := range []uint64{0, 3, 4, math.MaxInt64 + 1} {
@@ -225,7 +233,8 @@ func TestTrust_UnsureStopsAndStaysStopped(t *testing.T) {
 	require.Equal(t, slot.CauseUnsure, cause(t, b.pass(1, false)))
 	b.ends(0, 1)
 	require.Zero(t, starts(b.pass(time.Second, true)))
-	require.Zero(t, starts(b.order("n1", 5, 2, 0, "", "me")), "another member may have been ordered to take it since")
+	require.Zero(t, starts(b.order("n1", 5, 2, 0, "", "me")),
+		"another member may have been ordered to take it since")
 	require.Equal(t, 1, starts(b.order("n1", 5, 3, 0, "", "me")), "until it is told to")
 }
 

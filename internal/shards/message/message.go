@@ -87,7 +87,8 @@ const (
 	Resigned
 )
 
-var kindNames = [...]string{"none", "report", "orders", "none", "state", "noted", "hand-over", "handed-over", "resigned"}
+var kindNames = [...]string{"none", "report", "orders", "none", "state", "noted", "hand-over", "handed-over",
+	"resigned"}
 
 // String returns the kind in lower case.
 func (k Kind) String() string {

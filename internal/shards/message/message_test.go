@@ -18,7 +18,8 @@ import (
 
 func draw(t *rapid.T) message.Message {
 	number := rapid.Uint64Range(1, 1<<62)
-	m := message.Message{Kind: message.Kind(rapid.IntRange(1, int(message.Resigned)).Draw(t, "kind")), Digest: rapid.Uint64().Draw(t, "digest")}
+	m := message.Message{Kind: message.Kind(rapid.IntRange(1, int(message.Resigned)).Draw(t, "kind")),
+		Digest: rapid.Uint64().Draw(t, "digest")}
 	m.Number = number.Draw(t, "number")
 	m.Term = message.TermOf(m.Number)
 	shards := rapid.SliceOfNDistinct(rapid.IntRange(0, message.MaxShards-1), 0, 300, rapid.ID).Draw(t, "shards")
@@ -34,7 +35,8 @@ func draw(t *rapid.T) message.Message {
 			m.Orders = append(m.Orders, message.Order{Shard: s, From: key(), To: key(), Number: n})
 		}
 	case message.State:
-		m.Full, m.Leaving, m.Busy = rapid.Bool().Draw(t, "full"), rapid.Bool().Draw(t, "leaving"), rapid.Bool().Draw(t, "busy")
+		m.Full, m.Leaving, m.Busy = rapid.Bool().Draw(t, "full"), rapid.Bool().Draw(t, "leaving"),
+			rapid.Bool().Draw(t, "busy")
 		m.Refused = rapid.Bool().Draw(t, "refused")
 		m.Next = message.MaxShards
 		m.Seq = number.Draw(t, "seq")
@@ -56,7 +58,8 @@ func draw(t *rapid.T) message.Message {
 		}
 	case message.HandedOver:
 		for _, s := range shards[:min(len(shards), 20)] {
-			h := message.Handed{Shard: s, Number: number.Draw(t, "number"), Refused: rapid.Bool().Draw(t, "refused"), Token: rapid.Uint64Range(0, math.MaxInt64).Draw(t, "token")}
+			h := message.Handed{Shard: s, Number: number.Draw(t, "number"), Refused: rapid.Bool().Draw(t, "refused"),
+				Token: rapid.Uint64Range(0, math.MaxInt64).Draw(t, "token")}
 			if b := rapid.SliceOfN(rapid.Byte(), 0, message.MaxState).Draw(t, "state"); len(b) > 0 {
 				h.State = b
 			}
@@ -162,9 +165,11 @@ func FuzzDecode(f *testing.F) {
 		m := message.Message{Kind: k, Term: 1, Number: message.Number(1, 2)}
 		f.Add(message.Append(nil, &m))
 	}
-	orders := message.Message{Kind: message.Orders, Term: 1, Number: message.Number(1, 9), Orders: []message.Order{{Shard: 3, From: 7, To: 8, Number: message.Number(1, 8)}}}
+	orders := message.Message{Kind: message.Orders, Term: 1, Number: message.Number(1, 9),
+		Orders: []message.Order{{Shard: 3, From: 7, To: 8, Number: message.Number(1, 8)}}}
 	f.Add(message.Append(nil, &orders))
-	handed := message.Message{Kind: message.HandedOver, Handed: []message.Handed{{Shard: 3, Number: 7, Token: 4, State: []byte("x")}, {Shard: 9, Number: 5, Refused: true}}}
+	handed := message.Message{Kind: message.HandedOver, Handed: []message.Handed{{Shard: 3, Number: 7, Token: 4,
+		State: []byte("x")}, {Shard: 9, Number: 5, Refused: true}}}
 	f.Add(message.Append(nil, &handed))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m, err := message.Decode(b)

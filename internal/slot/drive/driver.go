@@ -104,7 +104,8 @@ type Driver[M any] struct {
 
 // New returns a driver that does nothing yet.
 func New[M any](o Options[M]) *Driver[M] {
-	d := &Driver[M]{Options: o, Inbox: inbox.New(), over: make(chan struct{}), open: make(map[uint64]func(M) error), runs: make([]running, o.Slots)}
+	d := &Driver[M]{Options: o, Inbox: inbox.New(), over: make(chan struct{}),
+		open: make(map[uint64]func(M) error), runs: make([]running, o.Slots)}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d
 }

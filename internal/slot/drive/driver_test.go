@@ -51,7 +51,8 @@ func TestDriver_LooksAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		began, m := time.Now(), &onlooker{}
-		d := drive.New(drive.Options[string]{Cluster: quiet{}, Topic: "x", Name: "x", What: "x", Log: slog.New(slog.DiscardHandler), Settled: func() {}})
+		d := drive.New(drive.Options[string]{Cluster: quiet{}, Topic: "x", Name: "x", What: "x",
+			Log: slog.New(slog.DiscardHandler), Settled: func() {}})
 		require.NoError(t, d.Begin(t.Context(), func(context.Context, *downing.Peer) error {
 			d.Machine = m
 			return nil

@@ -17,7 +17,8 @@ import (
 
 func openLeasing(t *testing.T, store *leasetest.Memory, owner string) (*leasing, func()) {
 	b := inbox.New()
-	l, err := lease.New(store.View(owner), owner, lease.Settings{HeartbeatTimeout: 20 * time.Second, HeartbeatInterval: 2 * time.Second, OperationTimeout: time.Second}, lease.Options{})
+	l, err := lease.New(store.View(owner), owner, lease.Settings{HeartbeatTimeout: 20 * time.Second,
+		HeartbeatInterval: 2 * time.Second, OperationTimeout: time.Second}, lease.Options{})
 	require.NoError(t, err)
 	g := newLeasing(l, b)
 	t.Cleanup(g.Close)

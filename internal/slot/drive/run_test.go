@@ -84,12 +84,14 @@ func TestSettings_ZeroIsTheDefault(t *testing.T) {
 	var retries int
 	var times lease.Settings
 	var log *slog.Logger
-	s := &drive.Settings{Of: "singleton", HandOverRetryInterval: &retry, RemovalMargin: &margin, RestartAfter: &restart, LeaseRetryInterval: &again,
+	s := &drive.Settings{Of: "singleton", HandOverRetryInterval: &retry, RemovalMargin: &margin,
+		RestartAfter: &restart, LeaseRetryInterval: &again,
 		NumberOfRetries: &retries, Lease: &times, Logger: &log}
 	p := downing.DefaultConfig()
 	s.Fill(p)
 	require.EqualError(t, s.Validate(p), "singleton: lease-retry-interval is -1s: at least 1ms is needed")
-	require.Equal(t, []time.Duration{time.Second, p.Resolver.StableAfter, time.Minute, -time.Second}, []time.Duration{retry, margin, restart, again})
+	require.Equal(t, []time.Duration{time.Second, p.Resolver.StableAfter, time.Minute, -time.Second},
+		[]time.Duration{retry, margin, restart, again})
 	require.Equal(t, 15, retries)
 	require.Equal(t, p.Lease, times)
 	require.NotNil(t, log)

@@ -173,7 +173,8 @@ func (d *Driver[M]) notStarted(r *Run, why error) {
 	if l := d.runs[r.Shard].lease; l != nil {
 		l.Doubt(why.Error())
 	}
-	e := slot.RunEnded{Shard: r.Shard, Run: r.Number, State: r.State, Again: true, Rest: d.Rest, Why: why.Error()}
+	e := slot.RunEnded{Shard: r.Shard, Run: r.Number, State: r.State, Again: true, Rest: d.Rest,
+		Why: why.Error()}
 	d.Inbox.Post(func() { d.Step(d.Machine, e) })
 }
 

@@ -48,7 +48,8 @@ func or[T comparable](v *T, d T) { *v = cmp.Or(*v, d) }
 // Validate reports every problem at once, one line each. Call Fill before.
 func (s *Settings) Validate(p downing.Config) error {
 	rules := s.Rules(p)
-	errs := []error{rules.Validate(s.Of), NotNegative(s.Of, "restart-after", *s.RestartAfter), s.Lease.Validate()}
+	errs := []error{rules.Validate(s.Of), NotNegative(s.Of, "restart-after", *s.RestartAfter),
+		s.Lease.Validate()}
 	if s.UseLease != "" && s.HasStore {
 		errs = append(errs, fmt.Errorf("%s: use-lease and Store are both set: one is enough", s.Of))
 	}

@@ -57,7 +57,8 @@ func TestWrite_Golden(t *testing.T) {
 
 func TestWrite_EachDocumentSaysWhatItIsFor(t *testing.T) {
 	for name := range variants {
-		for document := range strings.SplitSeq(strings.TrimPrefix(text(t, options(name, "team-a")), "---\n"), "---\n") {
+		for document := range strings.SplitSeq(strings.TrimPrefix(text(t, options(name, "team-a")), "---\n"),
+			"---\n") {
 			require.True(t, strings.HasPrefix(document, "# "), "%s", document)
 			require.Contains(t, document, "\napiVersion: ")
 		}
@@ -90,7 +91,8 @@ func TestWrite_NamesThatLookLikeNumbers(t *testing.T) {
 func TestOptions_Validate(t *testing.T) {
 	require.NoError(t, options("akka", "team-a").Validate())
 	err := manifest.Options{API: "zookeeper", Name: "__"}.Validate()
-	for _, want := range []string{`lease-name: `, `"" cannot be a namespace`, `"" cannot be a service account`, `"zookeeper" is no API`} {
+	for _, want := range []string{`lease-name: `, `"" cannot be a namespace`, `"" cannot be a service account`,
+		`"zookeeper" is no API`} {
 		require.ErrorContains(t, err, want)
 	}
 	require.Len(t, strings.Split(err.Error(), "\n"), 4)

@@ -40,7 +40,8 @@ type Options struct {
 // DefaultOptions returns Options for a native lease that is printed and may be made again, used by the
 // account "default" of the namespace "default". They lack a System or a Name.
 func DefaultOptions() Options {
-	return Options{Namespace: "default", ServiceAccount: "default", API: kubernetes.Native, Create: true, PreMade: true}
+	return Options{Namespace: "default", ServiceAccount: "default", API: kubernetes.Native, Create: true,
+		PreMade: true}
 }
 
 // Validate returns all problems at once, one per line.

@@ -53,7 +53,9 @@ func without(s *scenario.Scenario, gone map[string]bool) *scenario.Scenario {
 	}
 	c.Cluster.Nodes = counted(left)
 	c.Cluster.Settings = maps.Clone(s.Cluster.Settings)
-	maps.DeleteFunc(c.Cluster.Settings, func(name string, _ *config.SplitBrainResolver) bool { return gone[name] })
+	maps.DeleteFunc(c.Cluster.Settings, func(name string, _ *config.SplitBrainResolver) bool {
+		return gone[name]
+	})
 	c.Steps = nil
 	for _, st := range s.Steps {
 		if stepWithout(&st, gone) {

@@ -66,7 +66,8 @@ func TestSame_IsAboutTheSameFailure(t *testing.T) {
 	}
 	early := split("run-for: 20s")
 	require.True(t, shrink.Same(early, 1)(early), "a run that ends too early fails as it does")
-	require.False(t, shrink.Same(early, 1)(split("run-for: 15s")), "but one that ends still earlier shows nothing")
+	require.False(t, shrink.Same(early, 1)(split("run-for: 15s")),
+		"but one that ends still earlier shows nothing")
 	require.False(t, shrink.Same(early, 1)(split("run-for: 300s")), "and this one passes")
 
 	slow := split("run-for: 300s\nexpect: {resolved-within: 1s}")

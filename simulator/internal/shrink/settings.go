@@ -56,7 +56,9 @@ func (z *shrinker) own() {
 
 // shards leaves out shards, and what is set of the others.
 func (z *shrinker) shards() {
-	some(z, func(c *scenario.Scenario) *[]scenario.Shards { return &c.Cluster.Shards }, func(i int, one block) scenario.Shards {
+	some(z, func(c *scenario.Scenario) *[]scenario.Shards {
+		return &c.Cluster.Shards
+	}, func(i int, one block) scenario.Shards {
 		for n := 1; n < 8 && !z.with(func(c *scenario.Scenario) { one(c).(*scenario.Shards).Count = n }); n++ {
 			continue
 		}

@@ -22,7 +22,8 @@ func Shrink(s *scenario.Scenario, fails func(*scenario.Scenario) bool, o Options
 	}
 	// Candidates that do not validate cost no try, but they cost something.
 	const looksPerTry = 20
-	z := &shrinker{best: s, fails: fails, tries: o.Tries, looks: looksPerTry * o.Tries, seen: make(map[[sha256.Size]byte]bool)}
+	z := &shrinker{best: s, fails: fails, tries: o.Tries, looks: looksPerTry * o.Tries,
+		seen: make(map[[sha256.Size]byte]bool)}
 	if !z.try(s) {
 		return s
 	}

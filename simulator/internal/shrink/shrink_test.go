@@ -43,11 +43,14 @@ steps:
 		at := time.Duration(i)*7*time.Second + 123*time.Millisecond
 		a, c := fmt.Sprintf("n%d", i%7+1), fmt.Sprintf("n%d", (i+1)%7+1)
 		step := []string{
-			fmt.Sprintf("partition: [[%s, %s], [n4]]", a, c), "crash: " + a, "restart: " + a, fmt.Sprintf("cut-one-way: [%s, %s]", a, c),
-			fmt.Sprintf("lease-store: lose-responses, nodes: [%s, %s, n4], for: 4.4s", a, c), fmt.Sprintf("pause: %s, for: 3.3s", a),
+			fmt.Sprintf("partition: [[%s, %s], [n4]]", a, c), "crash: " + a, "restart: " + a,
+			fmt.Sprintf("cut-one-way: [%s, %s]", a, c),
+			fmt.Sprintf("lease-store: lose-responses, nodes: [%s, %s, n4], for: 4.4s", a, c),
+			fmt.Sprintf("pause: %s, for: 3.3s", a),
 			fmt.Sprintf("clock: {node: %s, skew: 3s, rate: 1.5}", a), "heal: true",
 		}[i%8]
-		if strings.Contains(step, "n4, n4") || strings.Contains(step, "[n4, n5], [n4]") || strings.Contains(step, "n4], [n4") || strings.Contains(step, "[n4, n5, n4]") {
+		if strings.Contains(step, "n4, n4") || strings.Contains(step, "[n4, n5], [n4]") ||
+			strings.Contains(step, "n4], [n4") || strings.Contains(step, "[n4, n5, n4]") {
 			step = "heal: true"
 		}
 		fmt.Fprintf(&b, "  - {at: %v, %s}\n", at, step)
@@ -117,10 +120,12 @@ func TestShrink_KeepsWhatIsNeeded(t *testing.T) {
 		},
 			[]string{"split-brain-resolver: {stable-after: 15s}", "nodes: 1"}},
 		{"two settings", func(c *scenario.Scenario) bool {
-			return c.Cluster.Network.Jitter > 11*time.Millisecond && c.Cluster.SplitBrainResolver.LeaseMajority.Role == "web"
+			return c.Cluster.Network.Jitter > 11*time.Millisecond &&
+				c.Cluster.SplitBrainResolver.LeaseMajority.Role == "web"
 		}, []string{"{lease-majority: {role: web}}", "network: {jitter: 12ms}"}},
 		{"a setting behind a pointer", func(c *scenario.Scenario) bool {
-			return c.Cluster.Lease.HeartbeatTimeout != nil && time.Duration(*c.Cluster.Lease.HeartbeatTimeout) > 91*time.Second
+			return c.Cluster.Lease.HeartbeatTimeout != nil &&
+				time.Duration(*c.Cluster.Lease.HeartbeatTimeout) > 91*time.Second
 		}, []string{"lease: {heartbeat-timeout: 100s}"}},
 		{"detection", func(c *scenario.Scenario) bool {
 			return c.Cluster.Detection.Profile == "" && c.Cluster.Detection.Times.After < 4*time.Second
@@ -185,13 +190,15 @@ expect: {survivors-one-of: [[a1, a2], [b1]], lease-holder: b1}`)
 
 // A step that cannot be left out alone goes with the member that it names, whatever it does to it.
 func TestShrink_MembersGoWithTheirSteps(t *testing.T) {
-	for _, step := range []string{"crash: %s", "restart: %s", "leave: %s", "pause: %s, for: 1s", "clock: {node: %s, skew: 1s}", "lease-store: down, nodes: [%s]",
+	for _, step := range []string{"crash: %s", "restart: %s", "leave: %s", "pause: %s, for: 1s",
+		"clock: {node: %s, skew: 1s}", "lease-store: down, nodes: [%s]",
 		"partition: [[%s]]", "cut: [n1, %s]", "cut-one-way: [%s, n1]"} {
 		text := "name: all\nrun-for: 100s\nsteps:\n"
 		for _, name := range []string{"n2", "n3", "n4", "n5"} {
 			text += "  - {at: 10s, " + fmt.Sprintf(step, name) + "}\n"
 		}
-		small := shrink.Shrink(parse(t, text), func(c *scenario.Scenario) bool { return len(c.Steps) == len(names(c))-1 }, shrink.Options{})
+		small := shrink.Shrink(parse(t, text),
+			func(c *scenario.Scenario) bool { return len(c.Steps) == len(names(c))-1 }, shrink.Options{})
 		require.Len(t, names(small), 1, step)
 	}
 }
@@ -224,7 +231,8 @@ func TestShrink_WhatDoesNotFailComesBack(t *testing.T) {
 	s := large(t)
 	require.Same(t, s, shrink.Shrink(s, func(*scenario.Scenario) bool { return false }, shrink.Options{}))
 	broken := scenario.Default()
-	require.Same(t, &broken, shrink.Shrink(&broken, func(*scenario.Scenario) bool { panic("not asked") }, shrink.Options{}))
+	require.Same(t, &broken, shrink.Shrink(&broken, func(*scenario.Scenario) bool { panic("not asked") },
+		shrink.Options{}))
 }
 
 func TestShrink_Deterministic(t *testing.T) {
@@ -247,7 +255,8 @@ func TestShrink_ManyStepsManyMembers(t *testing.T) {
 		s.Steps = append(s.Steps, scenario.Step{At: scenario.Exactly(time.Duration(i) * time.Second), Crash: &name})
 	}
 	fails := func(c *scenario.Scenario) bool {
-		return slices.ContainsFunc(c.Steps, func(st scenario.Step) bool { return st.Crash != nil && *st.Crash == "n17" })
+		return slices.ContainsFunc(c.Steps,
+			func(st scenario.Step) bool { return st.Crash != nil && *st.Crash == "n17" })
 	}
 	small := shrink.Shrink(&s, fails, shrink.Options{})
 	require.Equal(t, "name: many\ncluster: {nodes: [{name: n17}]}\nsteps:\n  - {at: 10s, crash: n17}\nrun-for: 20s\n", string(scenario.Format(small)))

@@ -10,7 +10,8 @@ import (
 
 // grains are how round a time may be, the roundest first.
 var grains = []time.Duration{
-	10 * time.Second, 5 * time.Second, time.Second, 500 * time.Millisecond, 100 * time.Millisecond, 10 * time.Millisecond, time.Millisecond,
+	10 * time.Second, 5 * time.Second, time.Second, 500 * time.Millisecond, 100 * time.Millisecond,
+	10 * time.Millisecond, time.Millisecond,
 }
 
 // round calls f with d rounded more and more finely, until f reports success or d itself is as round.
@@ -29,7 +30,9 @@ func round(d time.Duration, f func(time.Duration) bool) {
 func (z *shrinker) times() {
 	z.sort()
 	for _, g := range grains {
-		if z.with(func(c *scenario.Scenario) { eachAt(c, func(at time.Duration) time.Duration { return at.Round(g) }) }) {
+		if z.with(func(c *scenario.Scenario) {
+			eachAt(c, func(at time.Duration) time.Duration { return at.Round(g) })
+		}) {
 			break
 		}
 	}
@@ -39,7 +42,9 @@ func (z *shrinker) times() {
 			return z.step(i, func(st *scenario.Step) { st.At = moved(st.At, d) })
 		})
 		if f := z.best.Steps[i].For; f != nil {
-			round(f.From, func(d time.Duration) bool { return z.step(i, func(st *scenario.Step) { st.For = moved(st.For, d) }) })
+			round(f.From, func(d time.Duration) bool {
+				return z.step(i, func(st *scenario.Step) { st.For = moved(st.For, d) })
+			})
 		}
 		if f := z.best.Steps[i].LeaseStore; f != nil && f.Change.Restore != nil {
 			round(*f.Change.Restore, func(d time.Duration) bool {
@@ -130,5 +135,7 @@ func (z *shrinker) runFor() {
 			break
 		}
 	}
-	round(z.best.RunFor, func(d time.Duration) bool { return z.with(func(c *scenario.Scenario) { c.RunFor = d }) })
+	round(z.best.RunFor, func(d time.Duration) bool {
+		return z.with(func(c *scenario.Scenario) { c.RunFor = d })
+	})
 }

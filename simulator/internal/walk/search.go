@@ -188,7 +188,8 @@ func (w *Search[S]) Settle(from *S, fair Fair[S], bound time.Duration) {
 			by = w.model.Pass(&s)
 		}
 		if w.later > bound || len(way) > maxWay || mv.Kind == Waits && by == 0 {
-			text := fmt.Sprintf("%v after all faults are over, and %d steps, not all is well yet: %s", w.later, len(way), w.model.Standing(&s))
+			text := fmt.Sprintf("%v after all faults are over, and %d steps, not all is well yet: %s", w.later,
+				len(way), w.model.Standing(&s))
 			w.Broken(from, "C", text)
 			return
 		}
@@ -296,8 +297,9 @@ type Counts struct {
 // Add returns the sum of both, and the longer time.
 func (c Counts) Add(d Counts) Counts {
 	return Counts{
-		States: c.States + d.States, Edges: c.Edges + d.Edges, Rests: c.Rests + d.Rests, Excepted: c.Excepted + d.Excepted,
-		Starts: c.Starts + d.Starts, Slowest: max(c.Slowest, d.Slowest),
+		States: c.States + d.States, Edges: c.Edges + d.Edges, Rests: c.Rests + d.Rests,
+		Excepted: c.Excepted + d.Excepted,
+		Starts:   c.Starts + d.Starts, Slowest: max(c.Slowest, d.Slowest),
 	}
 }
 

@@ -106,7 +106,8 @@ func (g *grid) walk(ctx context.Context, limit int) walk.Report {
 
 func TestSearch_VisitsEachStateOnce(t *testing.T) {
 	r := (&grid{size: 3}).walk(t.Context(), 0)
-	require.Equal(t, walk.Report{Complete: true, Counts: walk.Counts{States: 9, Edges: 12, Rests: 1, Starts: 12}}, r)
+	require.Equal(t, walk.Report{Complete: true,
+		Counts: walk.Counts{States: 9, Edges: 12, Rests: 1, Starts: 12}}, r)
 }
 
 func TestSearch_TellsStatesApartByTheirKeyOnly(t *testing.T) {
@@ -183,7 +184,8 @@ func TestSearch_AllIsWellWithinTheBound(t *testing.T) {
 }
 
 func TestSearch_TellsHowItGoesOnWhereAllShouldBecomeWell(t *testing.T) {
-	g := &grid{size: 2, rest: 2 * time.Second, bound: time.Minute, mined: func(p place) bool { return p.now > time.Second }}
+	g := &grid{size: 2, rest: 2 * time.Second, bound: time.Minute,
+		mined: func(p place) bool { return p.now > time.Second }}
 	r := g.walk(t.Context(), 0)
 	require.NotEmpty(t, r.Broken)
 	require.Equal(t, "1,1 is mined (2s later, on the way to rest)", r.Broken[0].Text)

@@ -90,7 +90,8 @@ func (c *Cluster) AppendKey(b []byte, trust, stood time.Duration) []byte {
 	for i := range c.Options.Members {
 		m := &c.Members[i]
 		var flags uint16
-		for k, f := range [...]bool{m.Up, m.Paused, m.Joined, m.Armed, m.Closed, m.Doubts, m.Told, m.Left, m.Resigns} {
+		for k, f := range [...]bool{m.Up, m.Paused, m.Joined, m.Armed, m.Closed, m.Doubts, m.Told, m.Left,
+			m.Resigns} {
 			if f {
 				flags |= 1 << k
 			}
@@ -194,7 +195,8 @@ func (c *Cluster) unaware(i int) bool {
 // known reports whether all members know a member.
 func (c *Cluster) known(i int) bool {
 	for j := range c.Options.Members {
-		if o := &c.Members[j]; j != i && o.Up && o.Joined && !c.Losers.Has(j) && (!o.Knows.Has(i) || !c.Members[i].Knows.Has(j)) {
+		if o := &c.Members[j]; j != i && o.Up && o.Joined && !c.Losers.Has(j) &&
+			(!o.Knows.Has(i) || !c.Members[i].Knows.Has(j)) {
 			return false
 		}
 	}
@@ -207,7 +209,8 @@ func (c *Cluster) Overdue() bool {
 		if !c.Live(i) {
 			continue
 		}
-		if c.unaware(i) && c.Now >= c.Changed+c.Notice || !c.Losers.Has(i) && c.outside(i) != 0 && c.Now >= c.Decided+c.Notice {
+		if c.unaware(i) && c.Now >= c.Changed+c.Notice || !c.Losers.Has(i) && c.outside(i) != 0 &&
+			c.Now >= c.Decided+c.Notice {
 			return true
 		}
 	}
@@ -238,7 +241,8 @@ func (c *Cluster) View(i int) (list []slot.Peer) {
 		if m.Knows.Has(j) && !m.Gone.Has(j) {
 			list = append(list, slot.Peer{
 				ID: Name(j), Name: string(Name(j)), Born: c.Born(j),
-				Candidate: !c.Members[j].Closed, Leaving: c.Leaving.Has(j), Down: m.Down.Has(j), Unreachable: m.Unreachable.Has(j) && !m.Down.Has(j),
+				Candidate: !c.Members[j].Closed, Leaving: c.Leaving.Has(j), Down: m.Down.Has(j),
+				Unreachable: m.Unreachable.Has(j) && !m.Down.Has(j),
 			})
 		}
 	}

@@ -54,7 +54,8 @@ func (c *Cluster) Duties(to []Move, finished func(i int) bool) []Move {
 			continue
 		}
 		for j := range n {
-			if c.Members[j].Joined && c.Members[j].Up && !m.Knows.Has(j) && j != i && !c.Losers.Has(j) && c.Cut.Has(i) == c.Cut.Has(j) {
+			if c.Members[j].Joined && c.Members[j].Up && !m.Knows.Has(j) && j != i && !c.Losers.Has(j) &&
+				c.Cut.Has(i) == c.Cut.Has(j) {
 				to = append(to, Move{Kind: learns, At: uint8(i<<4 | j)})
 			}
 		}
@@ -347,15 +348,20 @@ func (c *Cluster) join(i int) {
 	}
 	if c.Cut != 0 { // it joins the side that is left
 		c.Cut &^= One(i)
-		if first := slices.IndexFunc(c.Members[:], func(o Member) bool { return o.Up && o.Joined && !o.Told }); c.Cut.Has(first) {
+		if first := slices.IndexFunc(c.Members[:], func(o Member) bool {
+			return o.Up && o.Joined && !o.Told
+		}); c.Cut.Has(first) {
 			c.Cut |= One(i)
 		}
 	}
 }
 
-var texts = map[Kind]string{arms: "%s is armed", joins: "%s joins", crashes: "%s CRASHES", pauses: "%s is PAUSED", resumes: "%s goes on after its pause",
-	seesDown: "%s sees the losers as down", seesGone: "%s sees the losers removed", notices: "%s notices whom it reaches", hearsDown: "%s hears that it is DOWN",
-	resigns: "%s RESIGNS", leaves: "%s LEAVES", withdraws: "%s has no manager any more", returns: "%s has a manager AGAIN", departs: "%s is gone in good order"}
+var texts = map[Kind]string{arms: "%s is armed", joins: "%s joins", crashes: "%s CRASHES",
+	pauses: "%s is PAUSED", resumes: "%s goes on after its pause",
+	seesDown: "%s sees the losers as down", seesGone: "%s sees the losers removed",
+	notices: "%s notices whom it reaches", hearsDown: "%s hears that it is DOWN",
+	resigns: "%s RESIGNS", leaves: "%s LEAVES", withdraws: "%s has no manager any more",
+	returns: "%s has a manager AGAIN", departs: "%s is gone in good order"}
 
 // Describe says what a move of the cluster is, in a line.
 func (c *Cluster) Describe(mv Move) string {

@@ -98,7 +98,9 @@ func inOrder(keys [][]byte) []int {
 	for k := range order {
 		order[k] = k
 	}
-	slices.SortStableFunc(order, func(x, y int) int { return cmp.Or(bytes.Compare(keys[x], keys[y]), cmp.Compare(x, y)) })
+	slices.SortStableFunc(order, func(x, y int) int {
+		return cmp.Or(bytes.Compare(keys[x], keys[y]), cmp.Compare(x, y))
+	})
 	return order
 }
 

@@ -66,7 +66,8 @@ func (w Walk) Keeps(t *testing.T, p Walks) {
 }
 
 func line(c Counts, name string) string {
-	return fmt.Sprintf("%8d states, %9d edges, %6d starts, all is well within %4v: %s", c.States, c.Edges, c.Starts, c.Slowest, name)
+	return fmt.Sprintf("%8d states, %9d edges, %6d starts, all is well within %4v: %s", c.States, c.Edges,
+		c.Starts, c.Slowest, name)
 }
 
 func limit(all []Options, states int) {
@@ -94,7 +95,9 @@ func (w Walk) Finds(t *testing.T, all Findings) {
 			}
 			const start = "STARTS shard 0, run 1"
 			v := r.Broken[0]
-			if v.Promise != f.Promise || !slices.ContainsFunc(v.Steps, func(s string) bool { return strings.Contains(s, start) }) {
+			if v.Promise != f.Promise || !slices.ContainsFunc(v.Steps, func(s string) bool {
+				return strings.Contains(s, start)
+			}) {
 				t.Fatalf("%s is to be broken, and the way there with %q to be told, not this: %v", f.Promise, start, v)
 			}
 			t.Log(v)

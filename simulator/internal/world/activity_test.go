@@ -69,12 +69,14 @@ func TestActivity(t *testing.T) {
 				}
 			})
 		}
-		require.Equal(t, 4*time.Second, measured(t, strategies.LeaseMajority{}, true, stop).Activity().NobodyActive.Total())
+		require.Equal(t, 4*time.Second, measured(t, strategies.LeaseMajority{},
+			true, stop).Activity().NobodyActive.Total())
 	})
 }
 
 func TestActivity_MeasuringChangesNothing(t *testing.T) {
-	with, without := measured(t, strategies.LeaseMajority{}, true), measured(t, strategies.LeaseMajority{}, false)
+	with, without := measured(t, strategies.LeaseMajority{}, true),
+		measured(t, strategies.LeaseMajority{}, false)
 	require.Equal(t, without.Hash(), with.Hash())
 	require.Zero(t, without.Activity())
 }

@@ -31,7 +31,8 @@ func (*chain) committed(w *World, by *process, before, after *lease.Record) {
 	}
 	for _, id := range next.Survivors {
 		if s := w.byID[id]; s == nil || !last.Eligible(id, s.self.Seen) {
-			w.violate("chain", "verdict %d lists %s, which verdict %d leaves out, among its survivors", next.Token, id, last.Token)
+			w.violate("chain", "verdict %d lists %s, which verdict %d leaves out, among its survivors", next.Token,
+				id, last.Token)
 		}
 	}
 	if len(next.Down) == 0 {

@@ -28,7 +28,8 @@ func (*staysDown) rested(w *World) {
 			continue
 		}
 		watches := p.node.rules.Resolver.Watched && p.node.fault.Access == Open && w.store.record.Token >= v.Token
-		unheard := !known(w, v) || writer != nil && p != writer && strangers(p, writer) || p.forming() && !hears(w, p, v)
+		unheard := !known(w, v) || writer != nil && p != writer && strangers(p, writer) || p.forming() &&
+			!hears(w, p, v)
 		if watches || !unheard {
 			w.violate("S2", "%s is up although the last verdict (%d) leaves it out", p.id, v.Token)
 		} // else nothing ever told it; the next partition brings it up

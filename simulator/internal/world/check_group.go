@@ -87,7 +87,8 @@ func (*allReach) stepped(w *World, p *process, effects []sbr.Effect) {
 		}
 		for link := range p.binding() {
 			if stays[link[0]] && stays[link[1]] {
-				w.violate("S5", "%s asks for the lease for %s and %s, and has a report that one cannot reach the other", p.id, link[0], link[1])
+				w.violate("S5", "%s asks for the lease for %s and %s, and has a report that one cannot reach the other",
+					p.id, link[0], link[1])
 			}
 		}
 	}

@@ -45,7 +45,8 @@ func (*neverGuesses) stepped(w *World, p *process, _ []sbr.Effect) {
 		w.violate("S4", "%s believes in verdict %d, which was never written", p.id, v.Token)
 		return
 	}
-	w.violate("S4", "%s believes that %v survive verdict %d, written were %v", p.id, v.Survivors, v.Token, written.Survivors)
+	w.violate("S4", "%s believes that %v survive verdict %d, written were %v", p.id, v.Survivors, v.Token,
+		written.Survivors)
 }
 
 // within reports whether a sorted list is part of another one.

@@ -78,6 +78,7 @@ func (c *oneSideLives) rested(w *World) {
 		if p.downReason == "" || p.watch.harmed || c.excused[p.id] || v.Standing(p.id, p.self.Seen) == sbr.Out {
 			continue
 		}
-		w.violate("L1", "%s always reached the lease, no verdict leaves it out, and it is down: %s", p.id, p.downReason)
+		w.violate("L1", "%s always reached the lease, no verdict leaves it out, and it is down: %s", p.id,
+			p.downReason)
 	}
 }

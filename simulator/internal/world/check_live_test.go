@@ -104,7 +104,8 @@ func TestStaysDown_WhoWasNeverTold(t *testing.T) {
 				return
 			}
 			require.Len(t, w.Violations(), 1, w.Story())
-			require.Equal(t, "S2 broken at 480.000s: n3#2 is up although the last verdict (3) leaves it out", w.Violations()[0].String())
+			require.Equal(t, "S2 broken at 480.000s: n3#2 is up although the last verdict (3) leaves it out",
+				w.Violations()[0].String())
 		})
 	}
 }
@@ -174,7 +175,8 @@ func smallest(t *testing.T, least int) *World {
 // Two sides that are both up break S1, but for a member that cannot arm, because fewer than min-members are
 // there.
 func TestOneSide_WhoIsNoSideYet(t *testing.T) {
-	const armed, cut = time.Minute, 4 * time.Minute // by then everybody has armed, or what happened before is decided
+	// by then everybody has armed, or what happened before is decided
+	const armed, cut = time.Minute, 4 * time.Minute
 	for name, tc := range map[string]struct {
 		least  int
 		play   func(w *World)
@@ -224,10 +226,13 @@ func TestOneSide_EnemiesThatReachEachOther(t *testing.T) {
 	w.Run(time.Minute)
 	p, q := w.nodes[0].proc, w.nodes[1].proc
 	require.True(t, p.forming())
-	p.r.Step(p.clock(), sbr.Told{From: q.id, Verdict: sbr.Verdict{Token: 1, Survivors: []sbr.ID{p.id}, Down: []sbr.ID{q.id}}})
-	q.r.Step(q.clock(), sbr.Told{From: p.id, Verdict: sbr.Verdict{Token: 2, Survivors: []sbr.ID{q.id}, Down: []sbr.ID{p.id}}})
+	p.r.Step(p.clock(), sbr.Told{From: q.id, Verdict: sbr.Verdict{Token: 1, Survivors: []sbr.ID{p.id},
+		Down: []sbr.ID{q.id}}})
+	q.r.Step(q.clock(), sbr.Told{From: p.id, Verdict: sbr.Verdict{Token: 2, Survivors: []sbr.ID{q.id},
+		Down: []sbr.ID{p.id}}})
 	(&oneSide{}).rested(w)
-	require.Equal(t, "S1 broken at 60.000s: n1#1 and n2#1 are both up and have downed each other", w.Violations()[0].String())
+	require.Equal(t, "S1 broken at 60.000s: n1#1 and n2#1 are both up and have downed each other",
+		w.Violations()[0].String())
 }
 
 // Three links that work one way, in a circle: every member hears of every other, so Serf's suspicions are refuted, and

@@ -15,7 +15,8 @@ type prompt struct{ unchecked }
 func (*prompt) took(_ *World, p *process, e sbr.Event) {
 	h := &p.watch
 	switch e := e.(type) {
-	case sbr.LeaseAnswer, sbr.LeaseObserved, sbr.Told, sbr.Ordered, sbr.Resumed, sbr.Cleared, sbr.Asked, sbr.DownRequested, sbr.Left:
+	case sbr.LeaseAnswer, sbr.LeaseObserved, sbr.Told, sbr.Ordered, sbr.Resumed, sbr.Cleared, sbr.Asked,
+		sbr.DownRequested, sbr.Left:
 		h.reset, h.tryBy = p.clock(), 0 // whatever these begin, they begin now
 	case sbr.MemberSeen:
 		if m, known := p.r.Member(e.Member.ID); !known || m.Status != e.Member.Status {
@@ -50,7 +51,8 @@ func (*prompt) stepped(w *World, p *process, effects []sbr.Effect) {
 func (h *watch) decision(w *World, p *process, d *sbr.Decision) {
 	now := p.clock()
 	if waited := now - h.reset; waited > p.stableAfter()+clockGrain && leads(p) && p.rate == 1 {
-		w.violate("L2", "%s leads its side and decides after %v of a stable view, stable-after is %v", p.id, waited, p.stableAfter())
+		w.violate("L2", "%s leads its side and decides after %v of a stable view, stable-after is %v", p.id, waited,
+			p.stableAfter())
 	}
 	if d.Final.NeedsLease() {
 		h.tryBy = now + d.Delay

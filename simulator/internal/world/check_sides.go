@@ -31,7 +31,8 @@ func (*oneSide) rested(w *World) {
 				w.violate("S1", "%s and %s are both up and cannot reach each other%s", q.id, p.id, how)
 			case out[p] && out[q] && p.r.KeptOut(q.id, q.self.Seen) && q.r.KeptOut(p.id, p.self.Seen):
 				w.violate("S1", "%s and %s are both up and have downed each other", q.id, p.id)
-			case circle != nil && circle[p.index] != circle[q.index] && p.attends() && q.attends() && w.net.direct(p.node.index, q.node.index):
+			case circle != nil && circle[p.index] != circle[q.index] && p.attends() && q.attends() &&
+				w.net.direct(p.node.index, q.node.index):
 				w.violate("S1", "%s and %s are both up, and the cluster of neither lists the other", q.id, p.id)
 			}
 		}
@@ -45,7 +46,8 @@ func (*oneSide) rested(w *World) {
 func (w *World) islands(up []*process) []int {
 	circle, first := components(len(w.procs), func(a, b int) bool {
 		p, q := w.procs[a], w.procs[b]
-		return p.attends() && q.attends() && w.net.connected(p.node.index, q.node.index) && (p.knows(q) || q.knows(p))
+		return p.attends() && q.attends() && w.net.connected(p.node.index, q.node.index) &&
+			(p.knows(q) || q.knows(p))
 	}), make(map[int]int)
 	for _, p := range up {
 		part := w.net.component(p.node.index)

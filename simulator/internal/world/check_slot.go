@@ -34,7 +34,8 @@ func (s *slot) ordered(r *run) {
 		}
 		grows = false
 		if r.follows(o) {
-			s.broken(2, "run %d of %s on %s has the token %d, and run %d on %s had %d", r.seq, s, r.executor.p.id, r.token, o.seq, o.executor.p.id, o.token)
+			s.broken(2, "run %d of %s on %s has the token %d, and run %d on %s had %d", r.seq, s, r.executor.p.id,
+				r.token, o.seq, o.executor.p.id, o.token)
 			return
 		}
 	}
@@ -57,18 +58,21 @@ func (s *slot) inherits(r *run, state []byte) {
 		return
 	}
 	for _, o := range s.runs {
-		if o.over && (o.endedAt >= last.startedAt || o.token > last.token) && string(state) == strconv.FormatUint(o.token, 10) {
+		if o.over && (o.endedAt >= last.startedAt || o.token > last.token) &&
+			string(state) == strconv.FormatUint(o.token, 10) {
 			return
 		}
 	}
-	s.broken(2, "run %d of %s on %s begins with %q, which is not what the last run, on %s, has left", r.seq, s, r.executor.p.id, state, last.executor.p.id)
+	s.broken(2, "run %d of %s on %s begins with %q, which is not what the last run, on %s, has left", r.seq,
+		s, r.executor.p.id, state, last.executor.p.id)
 }
 
 // accepted is promise X3, of shards Y3: the resource accepts no write of an older run after one of a newer
 // run. It is X2 seen from the resource.
 func (s *slot) accepted(r, newest *run) {
 	if newest != nil && r.seq < newest.seq && newest.follows(r) {
-		s.broken(3, "a write of run %d of %s, token %d, was accepted after one of run %d, token %d", r.seq, s, r.token, newest.seq, newest.token)
+		s.broken(3, "a write of run %d of %s, token %d, was accepted after one of run %d, token %d", r.seq, s,
+			r.token, newest.seq, newest.token)
 	}
 }
 
@@ -76,7 +80,8 @@ func (s *slot) accepted(r, newest *run) {
 // judged that at its start, and what the two members have heard of each other since changes nothing.
 func (s *slot) refused(r, newest *run) {
 	if newest != nil && r.seq > newest.seq && r.token >= newest.token && r.follows(newest) {
-		s.broken(3, "a write of run %d of %s, token %d, was rejected after one of run %d, token %d", r.seq, s, r.token, newest.seq, newest.token)
+		s.broken(3, "a write of run %d of %s, token %d, was rejected after one of run %d, token %d", r.seq, s,
+			r.token, newest.seq, newest.token)
 	}
 }
 

@@ -22,7 +22,8 @@ func (s *slot) bound() time.Duration {
 	if o.Network.Loss > lossy {
 		n += moreTries
 	}
-	d := s.Margin + time.Duration(n)*(s.HandOverRetryInterval+2*(o.Network.Latency+o.Network.Jitter)) + 2*s.StopTakes + o.Resolver.SettleAfter + slack
+	d := s.Margin + time.Duration(n)*(s.HandOverRetryInterval+2*(o.Network.Latency+o.Network.Jitter)) +
+		2*s.StopTakes + o.Resolver.SettleAfter + slack
 	if s.UseLease {
 		d += o.Store.HeartbeatTimeout + 3*(s.LeaseRetryInterval+o.Store.OperationTimeout)
 	}
@@ -61,7 +62,8 @@ func (s *slot) lives() {
 // first is the place of the oldest member that would run the slot; nil if there is none.
 func (s *slot) first() (first *slotMember) {
 	for _, p := range s.w.up() {
-		if t := p.slotMember(s); t != nil && !t.m.Status().Resigned && (first == nil || p.self.Born < first.p.self.Born) {
+		if t := p.slotMember(s); t != nil && !t.m.Status().Resigned &&
+			(first == nil || p.self.Born < first.p.self.Born) {
 			first = t
 		}
 	}

@@ -33,10 +33,12 @@ func (s *slot) overlap(older, newer *run) {
 	if why := s.excuse(older, newer); why != "" {
 		s.outcome.Overlaps++
 		s.outcome.because(why, 1)
-		s.w.note(newer.executor.p, "overlap", "%s: run %d on %s is still active: %s", s.Name, older.seq, older.executor.p.id, why)
+		s.w.note(newer.executor.p, "overlap", "%s: run %d on %s is still active: %s", s.Name, older.seq,
+			older.executor.p.id, why)
 		return
 	}
-	s.broken(1, "run %d of %s on %s is active, and so is run %d on %s", older.seq, s, older.executor.p.id, newer.seq, newer.executor.p.id)
+	s.broken(1, "run %d of %s on %s is active, and so is run %d on %s", older.seq, s, older.executor.p.id,
+		newer.seq, newer.executor.p.id)
 }
 
 // Why two runs of a slot without a lease may be active at once.
@@ -89,7 +91,9 @@ func (r *run) unknowing(o *run) bool {
 // lastToKnow reports whether the last member that knew of a, and of its margin, left before b could ask it.
 func lastToKnow(a, b *process) bool {
 	met := func(p *process) bool { return p.met.has(a.index) }
-	return !met(b) && !slices.ContainsFunc(b.w.procs, func(o *process) bool { return o != a && b.knows(o) && met(o) })
+	return !met(b) && !slices.ContainsFunc(b.w.procs, func(o *process) bool {
+		return o != a && b.knows(o) && met(o)
+	})
 }
 
 // ranBefore reports whether a run older than o was on an executor.

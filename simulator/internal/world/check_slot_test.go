@@ -69,7 +69,8 @@ func TestSlotChecks_CanFail(t *testing.T) {
 		t.Helper()
 		require.Empty(t, w.Violations())
 		harm()
-		require.True(t, slices.ContainsFunc(w.Violations(), func(v Violation) bool { return v.Promise == promise }), "%v", w.Violations())
+		require.True(t, slices.ContainsFunc(w.Violations(), func(v Violation) bool { return v.Promise == promise }),
+			"%v", w.Violations())
 	}
 	slots := func(t *testing.T, lease bool) (w *World, s *slot, runner, other *executor) {
 		t.Helper()
@@ -126,7 +127,8 @@ func TestSlotChecks_CanFail(t *testing.T) {
 		"one moves for ever": {"Y4", func(w *World, s *slot, _, _ *executor) {
 			w.Run(w.now + 10*time.Minute)
 			from := s.live[0].executor
-			idle := slices.IndexFunc(w.nodes, func(n *Node) bool { return n.proc.shardHost(w.shards[0]).executors[0].run == nil })
+			idle := slices.IndexFunc(w.nodes,
+				func(n *Node) bool { return n.proc.shardHost(w.shards[0]).executors[0].run == nil })
 			from.run.cease()
 			hostOn(w, idle).executors[0].start(core.Start{Run: 1, Token: large, From: from.p.id})
 		}},

@@ -51,7 +51,8 @@ func (c *waitsUntilStable) stepped(w *World, p *process, effects []sbr.Effect) {
 		unstable = unstable || h.unrest && x.Decision.Final == sbr.DownReachable
 		h.unrest = lease && unstable && waited < stable
 		if !h.proxy && !unstable && waited < stable-clockGrain {
-			w.violate("stable", "%s decides %s after %v of a stable view, stable-after is %v", p.id, x.Decision.Final, waited, stable)
+			w.violate("stable", "%s decides %s after %v of a stable view, stable-after is %v", p.id, x.Decision.Final,
+				waited, stable)
 		}
 		h.decided = true
 	}

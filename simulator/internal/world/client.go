@@ -152,7 +152,9 @@ func (c *client) send(e lease.Send) {
 		w.enact(w.now+r.leg(), c.p, r)
 		return
 	}
-	w.after(c.p.wall(c.p.clock()+e.Timeout)-w.now, c.p, func() { r.finish(lease.Failed{Request: r.id, Err: errSilence}) })
+	w.after(c.p.wall(c.p.clock()+e.Timeout)-w.now, c.p, func() {
+		r.finish(lease.Failed{Request: r.id, Err: errSilence})
+	})
 	if r.fault.Access == Silent || w.chance(r.fault.LoseRequests) {
 		return
 	}

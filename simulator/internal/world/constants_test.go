@@ -38,7 +38,8 @@ func TestConstants_AreThoseOfSerf(t *testing.T) {
 	require.Equal(t, s.ReapInterval, reapInterval)
 	require.Equal(t, s.BroadcastTimeout, broadcastTimeout)
 	require.Equal(t, s.LeavePropagateDelay, leaveDelay)
-	require.Equal(t, constantOf(t, memberlist.DefaultLANConfig, "util.go", "pushPullScaleThreshold"), exchangeThreshold)
+	require.Equal(t, constantOf(t, memberlist.DefaultLANConfig, "util.go", "pushPullScaleThreshold"),
+		exchangeThreshold)
 	wan, _ := MemberlistOf("wan")
 	require.Equal(t, maxAccusers, wan.SuspicionMult-2+1)
 }

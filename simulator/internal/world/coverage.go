@@ -40,13 +40,15 @@ var (
 		"Resume", "DownSelf", "AnswerDownRequest", "RestoreVerdict", "RecordLeave",
 	}
 	topics = []sbr.Topic{
-		sbr.TopicArmed, sbr.TopicDecision, sbr.TopicLease, sbr.TopicVerdict, sbr.TopicHealed, sbr.TopicIgnored, sbr.TopicPaused,
+		sbr.TopicArmed, sbr.TopicDecision, sbr.TopicLease, sbr.TopicVerdict, sbr.TopicHealed, sbr.TopicIgnored,
+		sbr.TopicPaused,
 		sbr.TopicTiming, sbr.TopicBackwards, sbr.TopicConflict,
 	}
 )
 
 // chores follow from what was done before.
-var chores = doing(sbr.TellVerdict{}) | doing(sbr.TellOrder{}) | doing(sbr.Remove{}) | doing(sbr.ReleaseLease{})
+var chores = doing(sbr.TellVerdict{}) | doing(sbr.TellOrder{}) | doing(sbr.Remove{}) | doing(
+	sbr.ReleaseLease{})
 
 // String says a transition in sbr's own words: "up + Reachability(unreachable) -> suspended: Suspend".
 func (t transition) String() string {

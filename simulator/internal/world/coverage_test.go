@@ -18,7 +18,8 @@ import (
 func coverTwo(t *testing.T, c *Coverage) *World {
 	t.Helper()
 	o := DefaultOptions()
-	o.Nodes, o.Strategy, o.Coverage = 2, strategies.LeaseMajority{AcquireLeaseDelayForMinority: 10 * time.Second}, c
+	o.Nodes, o.Strategy, o.Coverage = 2,
+		strategies.LeaseMajority{AcquireLeaseDelayForMinority: 10 * time.Second}, c
 	o.Resolver.Watched = true
 	w, err := New(o)
 	require.NoError(t, err)
@@ -87,7 +88,8 @@ func TestCoverage_ChoresAreLeftOut(t *testing.T) {
 		require.Equal(t, 1, c.Len())
 		return strings.TrimPrefix(slices.Collect(maps.Keys(c.Counts()))[0], "arming + Left -> arming")
 	}
-	require.Equal(t, ": Suspend", counted(sbr.TellVerdict{}, sbr.Remove{}, sbr.Suspend{}, sbr.ReleaseLease{}, sbr.TellOrder{}))
+	require.Equal(t, ": Suspend", counted(sbr.TellVerdict{}, sbr.Remove{}, sbr.Suspend{}, sbr.ReleaseLease{},
+		sbr.TellOrder{}))
 	require.Equal(t, ": TellVerdict, Remove", counted(sbr.Remove{}, sbr.TellVerdict{}))
 	require.Equal(t, "", counted())
 }
@@ -95,8 +97,10 @@ func TestCoverage_ChoresAreLeftOut(t *testing.T) {
 // Every effect and every topic has a word, and no two share one.
 func TestCoverage_EveryEffectHasAWord(t *testing.T) {
 	effects := []sbr.Effect{
-		sbr.ReadLease{}, sbr.AcquireLease{}, sbr.ReleaseLease{}, sbr.TellVerdict{}, sbr.TellOrder{}, sbr.AskToRace{}, sbr.AskStanding{},
-		sbr.Remove{}, sbr.Suspend{}, sbr.Resume{}, sbr.DownSelf{}, sbr.AnswerDownRequest{}, sbr.RestoreVerdict{}, sbr.RecordLeave{},
+		sbr.ReadLease{}, sbr.AcquireLease{}, sbr.ReleaseLease{}, sbr.TellVerdict{}, sbr.TellOrder{},
+		sbr.AskToRace{}, sbr.AskStanding{},
+		sbr.Remove{}, sbr.Suspend{}, sbr.Resume{}, sbr.DownSelf{}, sbr.AnswerDownRequest{}, sbr.RestoreVerdict{},
+		sbr.RecordLeave{},
 	}
 	for _, what := range topics {
 		effects = append(effects, sbr.Explain{What: what})

@@ -148,7 +148,9 @@ func (p *process) sayLeft(done func()) {
 	p.lamport++
 	p.await(news{kind: newsLeave, name: p.name, inc: q.ltime}, func() {
 		q.state = departed
-		p.await(news{kind: newsDead, name: p.name, from: p.name, inc: q.inc}, func() { p.w.after(leaveDelay, p, done) })
+		p.await(news{kind: newsDead, name: p.name, from: p.name, inc: q.inc}, func() {
+			p.w.after(leaveDelay, p, done)
+		})
 	})
 }
 

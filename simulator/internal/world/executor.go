@@ -44,7 +44,8 @@ func (t *executor) start(e core.Start) {
 		executor: t, number: e.Run, seq: len(s.runs) + 1, token: e.Token, from: e.From,
 		verdict: t.p.r.Verdict().Token, stored: w.store.verdict().Token, startedAt: w.now,
 	}
-	w.note(t.p, "starts", "%s: run %d of all, token %d, from %s, state %s", s.Name, r.seq, r.token, r.from, string(e.State))
+	w.note(t.p, "starts", "%s: run %d of all, token %d, from %s, state %s", s.Name, r.seq, r.token, r.from,
+		string(e.State))
 	if s.shardOf != nil {
 		s.shardOf.moves(r)
 	}
@@ -92,7 +93,8 @@ func (t *executor) stop(number uint64, cause string) {
 		return // it has ended by itself, and the machine is about to hear of it
 	}
 	if r == nil || r.number != number || r.asked {
-		t.slot.broken(6, "%s stops the run %d of %s, which does not run or was asked to stop before", t.p.id, number, t.slot)
+		t.slot.broken(6, "%s stops the run %d of %s, which does not run or was asked to stop before", t.p.id,
+			number, t.slot)
 		return
 	}
 	r.asked = true

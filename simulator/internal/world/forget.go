@@ -52,7 +52,8 @@ type forgotten struct {
 // witnessed notes that a process sees the record as it is.
 func (s *store) witnessed(p *process) {
 	l := s.lost
-	if l != nil && l.next == nil && p.r != nil && l.remembers(p) && l.verdict.Standing(p.id, p.self.Seen) == sbr.Survivor {
+	if l != nil && l.next == nil && p.r != nil && l.remembers(p) &&
+		l.verdict.Standing(p.id, p.self.Seen) == sbr.Survivor {
 		l.known = true
 	}
 }
@@ -82,7 +83,8 @@ func (s *store) overwritten(v *sbr.Verdict) {
 // remembers reports whether a process knows the lost verdict, or a later one.
 func (l *forgotten) remembers(p *process) bool {
 	v := p.r.Verdict()
-	return v.Token > l.verdict.Token || v.Token == l.verdict.Token && slices.Equal(v.Survivors, l.verdict.Survivors)
+	return v.Token > l.verdict.Token || v.Token == l.verdict.Token &&
+		slices.Equal(v.Survivors, l.verdict.Survivors)
 }
 
 // excuses reports whether a promise may be broken now: no member that knew the lost verdict could tell the

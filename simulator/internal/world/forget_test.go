@@ -29,7 +29,8 @@ func TestForget_ChangesTheRecordAndItsVersion(t *testing.T) {
 	w.Forget()
 	require.Zero(t, w.store.record.Token)
 	require.Empty(t, w.store.at(), "there is no record")
-	require.False(t, w.store.commit(w.nodes[0].proc, version, lease.Record{}), "a write over what was there before fails")
+	require.False(t, w.store.commit(w.nodes[0].proc, version, lease.Record{}),
+		"a write over what was there before fails")
 	w.Restore(then)
 	require.Equal(t, uint64(1), w.store.record.Token)
 	require.NotEqual(t, version, w.store.at())
@@ -77,7 +78,8 @@ func TestExcepted_IsOneScheduleOnly(t *testing.T) {
 			if tc.saw {
 				w.store.witnessed(w.nodes[0].proc)
 			}
-			require.True(t, w.store.commit(n6.proc, w.store.at(), lease.Record{Holder: "n6#1", Token: 1, Verdict: next}))
+			require.True(t, w.store.commit(n6.proc, w.store.at(),
+				lease.Record{Holder: "n6#1", Token: 1, Verdict: next}))
 			if tc.after != nil {
 				tc.after(w)
 			}

@@ -39,7 +39,8 @@ func TestMemberlist_SuspicionTimes(t *testing.T) {
 			if i < tc.nodes {
 				p.hearSuspect(1, 1, int32((i+2)%tc.nodes))
 			}
-			require.InDelta(t, want, p.peers[1].until, float64(2*time.Millisecond), "%d members, %d confirmations", tc.nodes, i)
+			require.InDelta(t, want, p.peers[1].until, float64(2*time.Millisecond), "%d members, %d confirmations",
+				tc.nodes, i)
 		}
 	}
 }
@@ -77,7 +78,8 @@ func TestMemberlist_GossipIsSentSoOften(t *testing.T) {
 	require.True(t, c.over)
 
 	var b broadcasts
-	first, second := &broadcast{news: news{kind: newsDead, name: 1}}, &broadcast{news: news{kind: newsDead, name: 2}}
+	first, second := &broadcast{news: news{kind: newsDead, name: 1}},
+		&broadcast{news: news{kind: newsDead, name: 2}}
 	b.add(first)
 	b.add(second)
 	size := second.size(w)

@@ -22,7 +22,8 @@ type network struct {
 	cut   map[[2]int]bool // single links, from and to
 	every Network
 	poor  map[[2]int]Network // single links that differ from every other one
-	part  []int              // the connected component of each node, worked out on demand; less than the number of nodes
+	// the connected component of each node, worked out on demand; less than the number of nodes
+	part  []int
 	valid bool
 }
 
@@ -202,7 +203,8 @@ func (w *World) SetLink(from, to int, o Network) {
 			w.net.poor = make(map[[2]int]Network)
 		}
 		w.net.poor[[2]int{from, to}] = o
-		w.note(nil, "link", "%s to %s: loss %g, latency %v", w.nodes[from].Name, w.nodes[to].Name, o.Loss, o.Latency)
+		w.note(nil, "link", "%s to %s: loss %g, latency %v", w.nodes[from].Name, w.nodes[to].Name,
+			o.Loss, o.Latency)
 	})
 }
 

@@ -172,7 +172,8 @@ func (p *process) send(ids []sbr.ID, then func()) {
 
 // seek joins a member again that answers probes although Serf calls it failed.
 func (p *process) seek(s *process) {
-	if q := p.peer(s); p.w.times == nil && p.runs() && q.who == s && q.status == failed && p.w.now >= p.nextJoin && !p.r.KeptOut(s.id, s.self.Seen) {
+	if q := p.peer(s); p.w.times == nil && p.runs() && q.who == s && q.status == failed &&
+		p.w.now >= p.nextJoin && !p.r.KeptOut(s.id, s.self.Seen) {
 		p.nextJoin = p.w.now + wire.ReconnectEvery
 		p.rejoin(q)
 	}

@@ -147,7 +147,8 @@ func TestMessages_CarrySuspects(t *testing.T) {
 	w.At(10*time.Second, func() {
 		p.ask(sbr.AskToRace{Targets: []sbr.ID{q.id}, Suspects: []sbr.ID{"x#1"}})
 		p.step(sbr.Suspected{Members: []sbr.Member{{ID: "y#1", Name: "y"}}})
-		p.tellOrder(sbr.TellOrder{Targets: []sbr.ID{w.nodes[2].proc.id}, Order: sbr.Order{Kind: sbr.DownUnreachable, Reason: "x", Suspects: []sbr.ID{"y#1"}}})
+		p.tellOrder(sbr.TellOrder{Targets: []sbr.ID{w.nodes[2].proc.id},
+			Order: sbr.Order{Kind: sbr.DownUnreachable, Reason: "x", Suspects: []sbr.ID{"y#1"}}})
 	})
 	w.Run(11 * time.Second)
 	require.Contains(t, unlistedBy(w, 1), sbr.ID("x#1"))

@@ -98,7 +98,9 @@ func (p *process) pingThrough(name int32, began, direct time.Duration) {
 	w, q := p.w, &p.peers[name]
 	deadline := began + time.Duration(p.awareness+1)*w.serf.ProbeInterval
 	heard, nacks, asked := direct, 0, 0
-	for _, by := range p.pick(w.serf.IndirectChecks, func(by int32) bool { return by != name && p.peers[by].state == alive }) {
+	for _, by := range p.pick(w.serf.IndirectChecks, func(by int32) bool {
+		return by != name && p.peers[by].state == alive
+	}) {
 		asked++
 		at, nack := p.through(p.peers[by].at(), q.at())
 		if heard = min(heard, at); nack <= deadline {

@@ -151,7 +151,8 @@ func address(n int) string {
 		return "10.0.1." + strconv.Itoa(n) + ":7946"
 	default:
 		k := n - 100
-		return "10." + strconv.Itoa(k/(block*blocks)) + "." + strconv.Itoa(2+k/block%blocks) + "." + strconv.Itoa(100+k%block) + ":7946"
+		return "10." + strconv.Itoa(k/(block*blocks)) + "." + strconv.Itoa(2+k/block%blocks) +
+			"." + strconv.Itoa(100+k%block) + ":7946"
 	}
 }
 

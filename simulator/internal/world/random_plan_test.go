@@ -76,7 +76,8 @@ func newPlanner(seed uint64) *planner {
 	c.Watched = p.coin(0.5)
 	c.HolderRetry = s.HeartbeatInterval
 	d := o.Times
-	d.After, d.Spread, d.Heal = p.span(time.Second, 5*time.Second), p.span(0, 3*time.Second), p.span(100*time.Millisecond, 2*time.Second)
+	d.After, d.Spread, d.Heal = p.span(time.Second, 5*time.Second), p.span(0, 3*time.Second),
+		p.span(100*time.Millisecond, 2*time.Second)
 	if p.coin(0.2) {
 		o.Probe = reachability.DefaultSettings()
 	}
@@ -111,7 +112,8 @@ func (p *planner) fault() StoreFault {
 	case 3:
 		return StoreFault{LoseAnswers: p.Float64()}
 	default:
-		return StoreFault{Late: p.Float64(), LateBy: p.span(time.Second, 40*time.Second), Slow: p.span(0, 500*time.Millisecond)}
+		return StoreFault{Late: p.Float64(), LateBy: p.span(time.Second, 40*time.Second),
+			Slow: p.span(0, 500*time.Millisecond)}
 	}
 }
 

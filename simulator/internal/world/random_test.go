@@ -43,7 +43,8 @@ func explore(t *testing.T, count uint64, make func(seed uint64) plan) {
 		}
 	}
 	t.Logf("%d seeds, %d failures", count, failures)
-	require.Zero(t, failures, "replay one with: go test ./simulator/internal/world -run '%s$' -first SEED -seeds 1", t.Name())
+	require.Zero(t, failures,
+		"replay one with: go test ./simulator/internal/world -run '%s$' -first SEED -seeds 1", t.Name())
 }
 
 type played struct {
@@ -100,7 +101,8 @@ func exactlyOneSide(p plan, w *World) []Violation {
 			}
 			for _, j := range g {
 				if p.perfect[j] && !up[w.Nodes()[j].Name] {
-					return []Violation{{At: w.Now(), Promise: "L1", Text: fmt.Sprintf("%s is on the winning side, reaches the store, and is down", w.Nodes()[j].Name)}}
+					return []Violation{{At: w.Now(), Promise: "L1",
+						Text: fmt.Sprintf("%s is on the winning side, reaches the store, and is down", w.Nodes()[j].Name)}}
 				}
 			}
 		}
@@ -115,7 +117,8 @@ func TestRandom_ExactlyOneSideSurvives(t *testing.T) { explore(t, 4000, livePlan
 // Without a lease nobody promises that one side survives, but every run must come to an end and be explained.
 func TestRandom_OtherStrategies(t *testing.T) {
 	other := []sbr.Strategy{
-		strategies.KeepMajority{}, strategies.KeepOldest{DownIfAlone: true}, strategies.StaticQuorum{QuorumSize: 2}, strategies.DownAll{},
+		strategies.KeepMajority{}, strategies.KeepOldest{DownIfAlone: true}, strategies.StaticQuorum{QuorumSize: 2},
+		strategies.DownAll{},
 		strategies.KeepReferee{Address: "10.0.0.1:7946", DownAllIfLessThanNodes: 1},
 	}
 	explore(t, 1000, func(seed uint64) plan {

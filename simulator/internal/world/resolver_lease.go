@@ -34,7 +34,9 @@ func (p *process) readLease(e sbr.ReadLease) {
 
 func (p *process) restoreVerdict(e sbr.RestoreVerdict) {
 	p.w.note(p, "restores", "attempt %d", e.Attempt)
-	p.client.begin(lease.Restoration(e.Verdict, p.w.nonce()), func(f lease.Finished) { p.leaseRead(e.Attempt, f) })
+	p.client.begin(lease.Restoration(e.Verdict, p.w.nonce()), func(f lease.Finished) {
+		p.leaseRead(e.Attempt, f)
+	})
 }
 
 func (p *process) leaseRead(attempt uint64, f lease.Finished) {
@@ -52,14 +54,16 @@ func (p *process) acquireLease(e sbr.AcquireLease) {
 	w.trace.ids(v.Survivors)
 	w.trace.ids(v.Down)
 	if w.wordy() {
-		w.say(p, "asks", "attempt %d over token %d: survivors %v, down %v, over %v", e.Attempt, e.Base, names(v.Survivors), names(v.Down), names(e.TakeOver))
+		w.say(p, "asks", "attempt %d over token %d: survivors %v, down %v, over %v", e.Attempt, e.Base,
+			names(v.Survivors), names(v.Down), names(e.TakeOver))
 	}
 	proposal := lease.Proposal{Verdict: v, Base: e.Base, BaseBy: string(e.BaseBy)}
 	for _, id := range e.TakeOver {
 		proposal.TakeOver = append(proposal.TakeOver, string(id))
 	}
 	p.client.begin(lease.AcquireOp{Proposal: proposal, Nonce: w.nonce()}, func(f lease.Finished) {
-		answer := sbr.LeaseAnswer{Attempt: e.Attempt, Outcome: lease.OutcomeOf(f.Err), Record: recordOf(f.Snapshot.Record)}
+		answer := sbr.LeaseAnswer{Attempt: e.Attempt, Outcome: lease.OutcomeOf(f.Err),
+			Record: recordOf(f.Snapshot.Record)}
 		if f.Err != nil {
 			answer.Err = f.Err.Error()
 		}
@@ -83,7 +87,8 @@ func (p *process) recordLeave(e sbr.RecordLeave) {
 	leaves := func(v *sbr.Verdict) bool { return v.Token == e.Token && v.Leave(e.Gone, e.Here) }
 	p.client.begin(lease.Amendment(leaves), func(f lease.Finished) {
 		if v := f.Snapshot.Record.Verdict; f.Err == nil && v != nil {
-			p.w.note(p, "recorded", "as left after verdict %d: %v; %v remain", v.Token, names(v.Left), names(v.Remaining()))
+			p.w.note(p, "recorded", "as left after verdict %d: %v; %v remain", v.Token, names(v.Left),
+				names(v.Remaining()))
 		}
 	})
 }

@@ -159,7 +159,8 @@ func (t *shardHost) expire() {
 		if b := &t.executors[i]; b.grant != 0 && !b.client.check() {
 			attempt := b.grant
 			b.grant = 0
-			t.carryOut(t.host, t.host.Step(t.p.clock(), core.LeaseLost{Shard: i, Attempt: attempt, Why: "it has run out"}))
+			t.carryOut(t.host, t.host.Step(t.p.clock(),
+				core.LeaseLost{Shard: i, Attempt: attempt, Why: "it has run out"}))
 		}
 	}
 }

@@ -57,8 +57,10 @@ const compactBits = 29
 func shardsOf(w *World) error {
 	var errs []error
 	for i, o := range w.opts.Shards {
-		if o.Name == "" || slices.ContainsFunc(w.shards, func(s *shards) bool { return s.Name == o.Name }) || o.ReopensAfter < 0 {
-			errs = append(errs, fmt.Errorf("the shards %q need a name of their own, and no negative times: %+v", o.Name, o))
+		if o.Name == "" || slices.ContainsFunc(w.shards, func(s *shards) bool { return s.Name == o.Name }) ||
+			o.ReopensAfter < 0 {
+			errs = append(errs, fmt.Errorf("the shards %q need a name of their own, and no negative times: %+v",
+				o.Name, o))
 		}
 		s, err := newShards(w, i, o)
 		if errs = append(errs, err); err != nil {
@@ -175,10 +177,11 @@ func (r *run) unheardOf(o *run) bool {
 // two coordinators of which the later one starts within four seconds may have the same.
 func (r *run) unremembered(o *run) bool {
 	s, w := r.executor.slot.shardOf, r.executor.p.w
-	return message.TermOf(r.token) == message.TermOf(o.token) && !slices.ContainsFunc(w.up(), func(p *process) bool {
-		t := p.driver(s.coordSlot.index)
-		return t != nil && t.began <= o.startedAt
-	})
+	return message.TermOf(r.token) == message.TermOf(o.token) &&
+		!slices.ContainsFunc(w.up(), func(p *process) bool {
+			t := p.driver(s.coordSlot.index)
+			return t != nil && t.began <= o.startedAt
+		})
 }
 
 // behind are the members that a run without a lease comes of: its own, and the coordinators under its term.

@@ -75,7 +75,8 @@ func slotsOf(w *World) error {
 }
 
 func newSlot(w *World, index int, o SlotOptions) *slot {
-	s := &slot{SlotOptions: o, w: w, index: index, outcome: SlotOutcome{Name: o.Name}, met: make(map[[2]*run]bool)}
+	s := &slot{SlotOptions: o, w: w, index: index, outcome: SlotOutcome{Name: o.Name},
+		met: make(map[[2]*run]bool)}
 	s.store = store{w: w, slot: s}
 	s.rules.Rules = o.Rules
 	s.rules.Self, s.rules.Trust = "nobody", core.TrustFor(w.opts.Resolver.StableIn(1), o.Margin)
@@ -85,7 +86,8 @@ func newSlot(w *World, index int, o SlotOptions) *slot {
 func (s *slot) validate() error {
 	errs := []error{s.rules.Validate(s.String())}
 	if s.StopTakes < 0 || s.EndsAfter < 0 || s.WritesEvery <= 0 {
-		errs = append(errs, fmt.Errorf("%s: its times must not be negative, and it must write now and then: %+v", s, s.SlotOptions))
+		errs = append(errs, fmt.Errorf("%s: its times must not be negative, and it must write now and then: %+v",
+			s, s.SlotOptions))
 	}
 	return errors.Join(errs...)
 }

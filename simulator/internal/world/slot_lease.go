@@ -89,7 +89,8 @@ func (t *executor) try(x *acquisition) {
 		case outcome == sbr.Granted:
 			t.acquiring, t.grant = nil, x.attempt
 			t.nextTurn()
-			t.tell(core.LeaseAnswer{Shard: t.shard, Attempt: x.attempt, Outcome: sbr.Granted, Token: f.Snapshot.Record.Token})
+			t.tell(core.LeaseAnswer{Shard: t.shard, Attempt: x.attempt, Outcome: sbr.Granted,
+				Token: f.Snapshot.Record.Token})
 		case outcome == sbr.Held:
 			x.failures = 0
 			t.tryAgain()

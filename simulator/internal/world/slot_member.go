@@ -158,7 +158,8 @@ func (t *slotMember) explained(e core.Explain) {
 func (t *slotMember) gaveUp(core.GiveUp) {}
 
 func (t *slotMember) asked(ref uint64, q *question) {
-	t.step(t.first, core.Asked[handover.Message]{Ref: ref, From: q.by.p.id, Message: said(q.wire, handover.Decode)})
+	t.step(t.first, core.Asked[handover.Message]{Ref: ref, From: q.by.p.id,
+		Message: said(q.wire, handover.Decode)})
 }
 
 // eachClient is about all ways of the process to a lease.

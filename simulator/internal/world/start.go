@@ -52,7 +52,9 @@ func tokenOf(v *sbr.Verdict) uint64 {
 
 // missed are the members that the process remembers and that the verdict in the store has not downed.
 func (p *process) missed(v *sbr.Verdict) []sbr.Member {
-	return slices.DeleteFunc(slices.Clone(p.members), func(m sbr.Member) bool { return v.Standing(m.ID, m.Seen) == sbr.Out })
+	return slices.DeleteFunc(slices.Clone(p.members), func(m sbr.Member) bool {
+		return v.Standing(m.ID, m.Seen) == sbr.Out
+	})
 }
 
 // startsAlone reports whether the process starts although it has found no other.
@@ -80,7 +82,8 @@ func (p *process) haveAnswered(q *process, v *sbr.Verdict) bool {
 	all := true
 	for s := range q.others() {
 		m, _ := q.r.Member(s.id)
-		if s.node == p.node || m.Unreachable || m.Status == sbr.Down || v.Standing(s.id, s.self.Seen) == sbr.Out || p.answeredBy.has(s.index) {
+		if s.node == p.node || m.Unreachable || m.Status == sbr.Down || v.Standing(s.id, s.self.Seen) == sbr.Out ||
+			p.answeredBy.has(s.index) {
 			continue
 		}
 		if _, ok := p.pongs(s); ok {

@@ -126,7 +126,8 @@ func changesView(p *process, e sbr.Event) (unreachable, changes bool) {
 		if known && m.Unlisted && m.Status <= sbr.Up {
 			return false, true
 		}
-		return true, known && m.Unreachable && m.Status > sbr.Up && m.Status != sbr.Down && e.Member.Status <= sbr.Up
+		return true, known && m.Unreachable && m.Status > sbr.Up && m.Status != sbr.Down &&
+			e.Member.Status <= sbr.Up
 	}
 	return false, false
 }
@@ -233,5 +234,7 @@ func aboutObservers(reports []sbr.Report) bool {
 			observers[reports[i].Observer] = true
 		}
 	}
-	return len(observers) > 0 && slices.ContainsFunc(reports, func(r sbr.Report) bool { return observers[r.Subject] })
+	return len(observers) > 0 && slices.ContainsFunc(reports, func(r sbr.Report) bool {
+		return observers[r.Subject]
+	})
 }

@@ -122,10 +122,12 @@ func New(o Options) (*World, error) {
 	if len(members) == 0 || o.Strategy == nil {
 		return nil, errors.New("world: a world needs nodes and a strategy")
 	}
-	w := &World{opts: o, rng: rand.New(rand.NewPCG(o.Seed, 0x5bf)), byID: make(map[sbr.ID]*process, len(members))}
+	w := &World{opts: o, rng: rand.New(rand.NewPCG(o.Seed, 0x5bf)),
+		byID: make(map[sbr.ID]*process, len(members))}
 	w.opts.Members = members
 	w.rules = Rules{Resolver: o.Resolver, Strategy: o.Strategy}
-	w.serf, w.times, w.serfRests, w.net.every, w.nameIndex = o.Serf, o.Times, true, o.Network, make(map[string]int32, len(members))
+	w.serf, w.times, w.serfRests, w.net.every, w.nameIndex = o.Serf, o.Times, true, o.Network,
+		make(map[string]int32, len(members))
 	if o.Trace {
 		w.history = &historian{w: w}
 	}

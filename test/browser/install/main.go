@@ -28,7 +28,8 @@ func run() error {
 	if err != nil || os.Geteuid() != 0 {
 		return errByHand
 	}
-	for _, args := range [][]string{{"update", "-q"}, {"install", "-y", "-q", "--no-install-recommends", "chromium"}} {
+	for _, args := range [][]string{{"update", "-q"},
+		{"install", "-y", "-q", "--no-install-recommends", "chromium"}} {
 		c := exec.Command(apt, args...)
 		c.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 		c.Stdout, c.Stderr = os.Stdout, os.Stderr

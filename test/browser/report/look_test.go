@@ -14,7 +14,8 @@ import (
 // Every text on the page can be read, on a light screen, on a dark one and on paper.
 func TestContrast(t *testing.T) {
 	const texts = 150
-	for name, o := range map[string]browser.Options{"light": {}, "dark": {Dark: true}, "paper": {Paper: true, Dark: true}} {
+	for name, o := range map[string]browser.Options{"light": {}, "dark": {Dark: true},
+		"paper": {Paper: true, Dark: true}} {
 		t.Run(name, func(t *testing.T) {
 			p := opened(t, o, recorded(t, unresolved, 1), recorded(t, split, 1))
 			checked := p.Contrast()
@@ -32,7 +33,8 @@ func TestPicture(t *testing.T) {
 	picture := filepath.Join("..", "..", "..", "docs", "img", "report.png")
 	if *update {
 		run := recorded(t, split, 1)
-		run.Sentence, run.Replay = "Three against two: the larger side wins, and the smaller one downs itself.", "sbr simulate split.yaml --seeds 1"
+		run.Sentence, run.Replay = "Three against two: the larger side wins, and the smaller one downs itself.",
+			"sbr simulate split.yaml --seeds 1"
 		p := opened(t, browser.Options{Width: 1200, Height: 1300}, run)
 		require.NoError(t, os.MkdirAll(filepath.Dir(picture), 0o755))
 		require.NoError(t, os.WriteFile(picture, browser.Get(p, chromedp.CaptureScreenshot()), 0o644))

@@ -54,7 +54,8 @@ func recorded(t *testing.T, text string, seed uint64) report.Run {
 	r := scenario.Run(s, seed)
 	require.NotNil(t, r.History)
 	// Each run has a file of its own here, so that each is a group.
-	return report.Run{Result: r, File: fmt.Sprint(seed), Sentence: "What it shows.", Replay: fmt.Sprintf("sbr simulate x.yaml --seeds %d", seed)}
+	return report.Run{Result: r, File: fmt.Sprint(seed), Sentence: "What it shows.",
+		Replay: fmt.Sprintf("sbr simulate x.yaml --seeds %d", seed)}
 }
 
 // written is the page of runs.
@@ -124,7 +125,8 @@ func TestOpens(t *testing.T) {
 	require.Equal(t, "three against two, seed 1 – simulation report", browser.Get(p, chromedp.Title()))
 	require.Contains(t, text(p, ".badge"), "passed")
 	require.Contains(t, text(p, ".facts"), "n1 n2 n3")
-	require.Equal(t, "n1,n2,n3,n4,n5", browser.Eval[string](p, `[...document.querySelectorAll(".names .lane")].map(e => e.textContent).join()`))
+	require.Equal(t, "n1,n2,n3,n4,n5", browser.Eval[string](p,
+		`[...document.querySelectorAll(".names .lane")].map(e => e.textContent).join()`))
 	require.Equal(t, 5, browser.Eval[int](p, `document.querySelectorAll(".graph .node").length`))
 	require.Contains(t, text(p, ".events tr[aria-current]"), "decides", "it opens where something is decided")
 }
@@ -159,7 +161,8 @@ func TestPlay(t *testing.T) {
 	p.Await(`document.querySelector(".slider").value >= 2`)
 	p.Do(chromedp.KeyEvent(" "))
 	require.Equal(t, "false", browser.Eval[string](p, `document.querySelector("[data-step=play]").ariaPressed`))
-	p.Do(chromedp.KeyEvent(kb.End), chromedp.KeyEvent(kb.ArrowLeft), chromedp.Click(chromedp.CSS("[data-step=play]")))
+	p.Do(chromedp.KeyEvent(kb.End), chromedp.KeyEvent(kb.ArrowLeft),
+		chromedp.Click(chromedp.CSS("[data-step=play]")))
 	p.Await(`document.querySelector("[data-step=play]").ariaPressed === "false"`)
 	require.Equal(t, last(p), moment(t, p), "it stops at the end by itself")
 }
@@ -172,7 +175,8 @@ func TestSliderShowsTheMoment(t *testing.T) {
 	require.Equal(t, "n1 sees n4: alive", cell(p, 1, 4))
 	require.NotContains(t, text(p, ".graph svg"), "A", "there are no sides")
 	slide(browser.Eval[int](p, `+document.querySelector(".events [data-kind=partition]").dataset.event`))
-	require.Contains(t, browser.Eval[string](p, `document.querySelector(".graph svg").ariaLabel`), "side B: n4 up, n5 up")
+	require.Contains(t, browser.Eval[string](p, `document.querySelector(".graph svg").ariaLabel`),
+		"side B: n4 up, n5 up")
 	require.Equal(t, "n1 sees n4: alive", cell(p, 1, 4), "nobody has noticed yet")
 	slide(last(p))
 	require.Equal(t, last(p), moment(t, p))
@@ -185,7 +189,8 @@ func TestSliderShowsTheMoment(t *testing.T) {
 }
 
 func TestClickOnEventAndMark(t *testing.T) {
-	p := opened(t, browser.Options{}, recorded(t, split, 4)) // n4 decides as well: a decision has a mark of its own
+	// n4 decides as well: a decision has a mark of its own
+	p := opened(t, browser.Options{}, recorded(t, split, 4))
 	p.Do(chromedp.Click(chromedp.CSS(`.events tr[data-event="12"] td:nth-child(4)`)))
 	require.Equal(t, 12, moment(t, p))
 	p.Do(chromedp.Click(chromedp.CSS(`.mark.verdict`)))
@@ -194,7 +199,8 @@ func TestClickOnEventAndMark(t *testing.T) {
 	require.Equal(t, 0, browser.Eval[int](p, "scrollY"), "the page does not jump")
 	p.Do(chromedp.Focus(chromedp.CSS(".lanes .mark.decision")), chromedp.KeyEvent(kb.Enter))
 	require.Contains(t, text(p, ".events tr[aria-current]"), "decides")
-	require.False(t, browser.Eval[bool](p, `document.getElementById("tip").hidden`), "what has the keyboard says what it is")
+	require.False(t, browser.Eval[bool](p, `document.getElementById("tip").hidden`),
+		"what has the keyboard says what it is")
 	require.Contains(t, text(p, "#tip"), "decides")
 }
 
@@ -211,7 +217,8 @@ func TestZoomKeepsTheMomentInView(t *testing.T) {
 		p.Do(chromedp.KeyEvent(kb.ArrowRight, chromedp.KeyModifiers(kb.ModifierShift)))
 		require.True(t, browser.Eval[bool](p, inView))
 	}
-	require.False(t, browser.Eval[bool](p, `document.documentElement.scrollWidth > innerWidth`), "the axis scrolls, not the page")
+	require.False(t, browser.Eval[bool](p, `document.documentElement.scrollWidth > innerWidth`),
+		"the axis scrolls, not the page")
 }
 
 func TestFilterAndShow(t *testing.T) {
@@ -236,7 +243,8 @@ func TestFilterAndShow(t *testing.T) {
 	before := moment(t, p)
 	p.Do(chromedp.KeyEvent(kb.ArrowRight))
 	require.Equal(t, before+1, moment(t, p), "the keys belong to the run that is shown")
-	p.Do(chromedp.Click(chromedp.CSS(`[data-show="1"]`)), chromedp.Click(chromedp.CSS(`[data-show="0"]`)), chromedp.Click(chromedp.CSS(`[data-show="2"]`)))
+	p.Do(chromedp.Click(chromedp.CSS(`[data-show="1"]`)), chromedp.Click(chromedp.CSS(`[data-show="0"]`)),
+		chromedp.Click(chromedp.CSS(`[data-show="2"]`)))
 	require.Equal(t, "three against two seed 2", text(p, "article h2"))
 	require.Equal(t, before+1, moment(t, p), "a run that is shown again is where it was")
 	p.Do(chromedp.Evaluate[chromedp.Void](`location.hash = "#r0-e5"`))
@@ -247,7 +255,8 @@ func TestFilterAndShow(t *testing.T) {
 func TestNoScript(t *testing.T) {
 	p := opened(t, browser.Options{NoScript: true}, recorded(t, unresolved, 1), recorded(t, split, 1))
 	visible := func(selector string) bool {
-		return browser.Eval[bool](p, `(() => { const e = document.querySelector("`+selector+`"); return e !== null && e.getBoundingClientRect().height > 0 })()`)
+		return browser.Eval[bool](p, `(() => { const e = document.querySelector("`+selector+
+			`"); return e !== null && e.getBoundingClientRect().height > 0 })()`)
 	}
 	require.True(t, visible("noscript p"))
 	require.Contains(t, text(p, "noscript"), "This report is drawn by JavaScript")
@@ -279,14 +288,17 @@ func TestGroups(t *testing.T) {
 	p := opened(t, browser.Options{}, runs...)
 	require.Equal(t, "1,000 runs: ✘ 1 failed, 999 passed", text(p, ".count"))
 	require.Equal(t, "3 of 3 groups, 1,000 runs", text(p, "#found"))
-	require.Equal(t, []string{"✘ failed three against two 1 501", "✔ passed three against two 2 1-2", "✔ passed three against two 997 3-500, 502-1000"},
+	require.Equal(t, []string{"✘ failed three against two 1 501", "✔ passed three against two 2 1-2",
+		"✔ passed three against two 997 3-500, 502-1000"},
 		browser.Eval[[]string](p, `[...document.querySelectorAll(".runs tbody tr")].map(r => [...r.cells].slice(0, 4).map(c => c.textContent).join(" "))`))
 	require.Zero(t, browser.Eval[int](p, `document.querySelectorAll(".spread").length`), "one run is not spread")
 	p.Do(chromedp.Click(chromedp.CSS(`[data-show="2"]`)))
 	require.Contains(t, text(p, ".group"), "997 runs that came to the same")
 	require.Contains(t, text(p, ".group"), "seeds 3-500, 502-1000")
-	require.Equal(t, 2, browser.Eval[int](p, `document.querySelectorAll(".spread svg").length`), "nobody is never at work")
-	require.Equal(t, 24, browser.Eval[int](p, `document.querySelector(".spread svg").querySelectorAll("rect").length`))
+	require.Equal(t, 2, browser.Eval[int](p, `document.querySelectorAll(".spread svg").length`),
+		"nobody is never at work")
+	require.Equal(t, 24, browser.Eval[int](p,
+		`document.querySelector(".spread svg").querySelectorAll("rect").length`))
 	require.Positive(t, browser.Eval[int](p, `document.querySelectorAll(".events tbody tr").length`))
 }
 
@@ -330,10 +342,14 @@ func TestPrint(t *testing.T) {
 // be pressed.
 func TestPaper(t *testing.T) {
 	p := opened(t, browser.Options{Dark: true, Paper: true}, recorded(t, unresolved, 1), recorded(t, split, 1))
-	require.Equal(t, "rgb(255, 255, 255)", browser.Eval[string](p, `getComputedStyle(document.body).backgroundColor`))
-	require.Equal(t, 0, browser.Eval[int](p, `[...document.querySelectorAll("button, input, select")].filter(e => e.offsetHeight).length`))
-	require.True(t, browser.Eval[bool](p, `[...document.querySelectorAll(".scroll")].every(e => e.scrollHeight <= e.clientHeight + 1)`))
-	require.True(t, browser.Eval[bool](p, `document.querySelector(".chart").getBoundingClientRect().height > 100`))
+	require.Equal(t, "rgb(255, 255, 255)",
+		browser.Eval[string](p, `getComputedStyle(document.body).backgroundColor`))
+	require.Equal(t, 0, browser.Eval[int](p,
+		`[...document.querySelectorAll("button, input, select")].filter(e => e.offsetHeight).length`))
+	require.True(t, browser.Eval[bool](p,
+		`[...document.querySelectorAll(".scroll")].every(e => e.scrollHeight <= e.clientHeight + 1)`))
+	require.True(t, browser.Eval[bool](p,
+		`document.querySelector(".chart").getBoundingClientRect().height > 100`))
 }
 
 func TestDarkMode(t *testing.T) {
@@ -375,7 +391,8 @@ expect: {survivors: [n1]}`, strings.Join(even, ", ")), 1))
 // A link to a moment opens the run there, with its row in view.
 func TestLinkToAMoment(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "report.html")
-	require.NoError(t, os.WriteFile(path, []byte(written(t, recorded(t, unresolved, 1), recorded(t, split, 1))), 0o600))
+	require.NoError(t, os.WriteFile(path, []byte(written(t, recorded(t, unresolved, 1), recorded(t, split, 1))),
+		0o600))
 	p := browser.Open(t, "file://"+path+"#r1-e40", browser.Options{})
 	require.Equal(t, 40, moment(t, p))
 	require.True(t, browser.Eval[bool](p, `(() => {
@@ -394,10 +411,13 @@ func TestPolicyForbidsTheRest(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte(page), 0o600))
 	p := browser.Open(t, "file://"+path, browser.Options{})
 	require.False(t, browser.Eval[bool](p, "window.slipped === true"))
-	require.Equal(t, "static", browser.Eval[string](p, `getComputedStyle(document.getElementById("styled")).position`))
-	require.Zero(t, browser.Eval[int](p, `document.querySelector("img").naturalWidth`), "not even what lies beside it")
+	require.Equal(t, "static", browser.Eval[string](p,
+		`getComputedStyle(document.getElementById("styled")).position`))
+	require.Zero(t, browser.Eval[int](p, `document.querySelector("img").naturalWidth`),
+		"not even what lies beside it")
 	require.Len(t, p.Problems(), 3, "the browser says so: %q", p.Problems())
-	require.True(t, browser.Eval[bool](p, `document.documentElement.classList.contains("js")`), "our own script runs")
+	require.True(t, browser.Eval[bool](p, `document.documentElement.classList.contains("js")`),
+		"our own script runs")
 }
 
 func TestHostileNames(t *testing.T) {
@@ -413,7 +433,8 @@ func TestHostileNames(t *testing.T) {
 	}
 	require.Contains(t, cell(p, 1, 2), hostile)
 	require.Zero(t, browser.Eval[int](p, `document.querySelectorAll("img").length`))
-	require.Equal(t, 390, browser.Eval[int](opened(t, browser.Options{Width: 390, Height: 800}, run), "document.documentElement.scrollWidth"))
+	require.Equal(t, 390, browser.Eval[int](opened(t, browser.Options{Width: 390, Height: 800}, run),
+		"document.documentElement.scrollWidth"))
 }
 
 // renamed is a run of members whose names end in something.
@@ -424,7 +445,8 @@ func renamed(t *testing.T, run report.Run, suffix string) report.Run {
 	var in bytes.Buffer
 	quoted, err := json.Marshal(suffix)
 	require.NoError(t, err)
-	in.Write(regexp.MustCompile(`"(n[1-5])"`).ReplaceAll(text, []byte(`"${1}`+strings.ReplaceAll(string(quoted[1:len(quoted)-1]), "$", "$$")+`"`)))
+	in.Write(regexp.MustCompile(`"(n[1-5])"`).ReplaceAll(text,
+		[]byte(`"${1}`+strings.ReplaceAll(string(quoted[1:len(quoted)-1]), "$", "$$")+`"`)))
 	require.NoError(t, json.Unmarshal(in.Bytes(), &run.Result))
 	return run
 }

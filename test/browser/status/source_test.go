@@ -72,8 +72,10 @@ func whole(n int) *source {
 			},
 		},
 		status: downing.Status{
-			System: "payments", Member: "n1", Incarnation: uid("n1"), State: sbr.StateUp, Leader: "n1", Responsible: true,
-			Lease: downing.LeaseStatus{Kind: "kubernetes", Name: "payments-sbr"}, ConfigDigest: "7f3a9c1e", Version: "v0.4.0",
+			System: "payments", Member: "n1", Incarnation: uid("n1"), State: sbr.StateUp, Leader: "n1",
+			Responsible: true,
+			Lease:       downing.LeaseStatus{Kind: "kubernetes", Name: "payments-sbr"}, ConfigDigest: "7f3a9c1e",
+			Version: "v0.4.0",
 		},
 	}
 	for i := range n {
@@ -100,7 +102,8 @@ func (s *source) lose(k int) *source {
 	}
 	s.health.Ready = web.Check{Reason: "a partition may be under way"}
 	now := time.Now()
-	s.status.State, s.status.SuspendedSince, s.status.SuspendedBecause = sbr.StateSuspended, &now, s.status.Unreachable[0]+" is unreachable"
+	s.status.State, s.status.SuspendedSince, s.status.SuspendedBecause = sbr.StateSuspended,
+		&now, s.status.Unreachable[0]+" is unreachable"
 	return s.happened(downing.OccurredSuspended, "suspended: a partition may be under way")
 }
 
@@ -120,10 +123,12 @@ func (s *source) waits() *source {
 // decided is what a verdict leaves behind: of n members the last k were downed.
 func decided(n, k int) *source {
 	s := whole(n).lose(k)
-	s.status.State, s.status.SuspendedSince, s.status.SuspendedBecause, s.status.Reports = sbr.StateUp, nil, "", nil
+	s.status.State, s.status.SuspendedSince, s.status.SuspendedBecause, s.status.Reports = sbr.StateUp,
+		nil, "", nil
 	s.health.Ready = web.Check{OK: true}
 	v := &s.status.Verdict
-	v.Token, v.DecidedBy, v.Reason = 4, uid("n1"), fmt.Sprintf("%d of %d counted members are reachable, a majority", n-k, n)
+	v.Token, v.DecidedBy, v.Reason = 4, uid("n1"),
+		fmt.Sprintf("%d of %d counted members are reachable, a majority", n-k, n)
 	for i := range s.status.Members {
 		m := &s.status.Members[i]
 		if m.Reachable {
@@ -134,13 +139,15 @@ func decided(n, k int) *source {
 		v.Down = append(v.Down, m.Incarnation)
 	}
 	s.status.Lease.Holder, s.status.Lease.Token = uid("n1"), 4
-	return s.happened(downing.OccurredVerdict, "verdict 4 by n1: "+v.Reason).happened(downing.OccurredResumed, "resumed")
+	return s.happened(downing.OccurredVerdict, "verdict 4 by n1: "+v.Reason).happened(downing.OccurredResumed,
+		"resumed")
 }
 
 // lost is the view of a member that the verdict of the others has downed.
 func lost() *source {
 	s := decided(5, 2)
-	s.status.Member, s.status.Incarnation, s.status.State, s.status.Leader, s.status.Responsible = "n5", uid("n5"), sbr.StateDown, "n4", false
+	s.status.Member, s.status.Incarnation, s.status.State, s.status.Leader, s.status.Responsible = "n5",
+		uid("n5"), sbr.StateDown, "n4", false
 	for i := range s.status.Members {
 		m := &s.status.Members[i]
 		m.Status, m.Reachable = "up", i >= 3
@@ -159,7 +166,8 @@ func serve(t *testing.T, o web.Options) (url string, stop func()) {
 	}
 	s, err := web.New(o)
 	require.NoError(t, err)
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context())) // it ends after what the test has opened
+	// it ends after what the test has opened
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx) }()
 	stop = sync.OnceFunc(func() { cancel(); require.NoError(t, <-ended) })

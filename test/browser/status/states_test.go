@@ -46,7 +46,8 @@ func states() map[string]func() *source {
 // indirectly is a cluster in which all are reached from here, but not by all others.
 func indirectly() *source {
 	f := whole(6)
-	f.status.Reports = []downing.ReportStatus{{Observer: "n2", Subject: "n5"}, {Observer: "n5", Subject: "n2"}, {Observer: "n3", Subject: "n6"}}
+	f.status.Reports = []downing.ReportStatus{{Observer: "n2", Subject: "n5"}, {Observer: "n5", Subject: "n2"},
+		{Observer: "n3", Subject: "n6"}}
 	return f
 }
 
@@ -67,7 +68,8 @@ func hostile() *source {
 	}
 	f.status.System, f.status.Untagged, f.status.Version = "pay"+markup, []string{markup}, markup
 	f.lose(4)
-	f.status.Verdict = downing.VerdictStatus{Token: 1, Survivors: []string{markup + "#1"}, Down: []string{turned + "#1", backwards + "#1"}, DecidedBy: markup, Reason: markup}
+	f.status.Verdict = downing.VerdictStatus{Token: 1, Survivors: []string{markup + "#1"},
+		Down: []string{turned + "#1", backwards + "#1"}, DecidedBy: markup, Reason: markup}
 	f.status.Lease.Holder = markup + "#k3v9xq2m"
 	f.config.YAML = "system: </pre>" + markup
 	return f.happened(markup, "told "+markup+turned)
@@ -77,7 +79,8 @@ func TestMain(m *testing.M) { os.Exit(browser.Main(m)) }
 
 func TestNarrowScreen(t *testing.T) {
 	visited(t, browser.Options{Width: 390, Height: 844}, func(name string, p *browser.Page) {
-		require.Equal(t, 390, browser.Eval[int](p, "document.documentElement.scrollWidth"), "%s: nothing sticks out", name)
+		require.Equal(t, 390, browser.Eval[int](p, "document.documentElement.scrollWidth"),
+			"%s: nothing sticks out", name)
 	})
 }
 
@@ -90,7 +93,8 @@ func TestColours(t *testing.T) {
 		require.Equal(t, want, browser.Eval[string](p, background))
 		p.Do(chromedp.Click(chromedp.CSS("#theme")))
 	}
-	require.Equal(t, light, browser.Eval[string](opened(t, browser.Options{Dark: true, Paper: true}, whole(3)), background), "paper is white")
+	require.Equal(t, light, browser.Eval[string](opened(t, browser.Options{Dark: true, Paper: true}, whole(3)),
+		background), "paper is white")
 }
 
 func TestReducedMotion(t *testing.T) {
@@ -101,14 +105,18 @@ func TestReducedMotion(t *testing.T) {
 // On paper everything is there, and nothing to be pressed.
 func TestPaper(t *testing.T) {
 	p := opened(t, browser.Options{Paper: true}, decided(40, 13))
-	require.Zero(t, browser.Eval[int](p, `[...document.querySelectorAll("button, input, select")].filter((e) => e.offsetHeight).length`))
-	require.True(t, browser.Eval[bool](p, `[...document.querySelectorAll(".scroll")].every((e) => e.scrollHeight <= e.clientHeight + 1)`))
-	require.True(t, browser.Eval[bool](p, `document.getElementById("yaml").getBoundingClientRect().height > 50`), "what is folded on a screen as well")
+	require.Zero(t, browser.Eval[int](p,
+		`[...document.querySelectorAll("button, input, select")].filter((e) => e.offsetHeight).length`))
+	require.True(t, browser.Eval[bool](p,
+		`[...document.querySelectorAll(".scroll")].every((e) => e.scrollHeight <= e.clientHeight + 1)`))
+	require.True(t, browser.Eval[bool](p, `document.getElementById("yaml").getBoundingClientRect().height > 50`),
+		"what is folded on a screen as well")
 }
 
 // Every text on the page can be read in every state, on a light screen, on a dark one and on paper.
 func TestContrast(t *testing.T) {
-	for screen, o := range map[string]browser.Options{"light": {}, "dark": {Dark: true}, "paper": {Paper: true, Dark: true}} {
+	for screen, o := range map[string]browser.Options{"light": {}, "dark": {Dark: true},
+		"paper": {Paper: true, Dark: true}} {
 		t.Run(screen, func(t *testing.T) {
 			visited(t, o, func(name string, p *browser.Page) { require.Greater(t, p.Contrast(), 30, name) })
 		})

@@ -35,7 +35,8 @@ func opened(t *testing.T, o browser.Options, s *source) *browser.Page {
 		for _, r := range p.Requests() {
 			require.True(t, strings.HasPrefix(r, url) || strings.HasPrefix(r, "data:,"), r)
 		}
-		p.Do(chromedp.Navigate("about:blank")) // before its server goes: pages of one browser hear each other's complaints
+		// before its server goes: pages of one browser hear each other's complaints
+		p.Do(chromedp.Navigate("about:blank"))
 	})
 	return p
 }
@@ -122,7 +123,8 @@ func TestCountdown(t *testing.T) {
 		require.Less(t, told[i][0], told[i-1][0], "in 3 s, in 2 s, in 1 s, due")
 		require.Greater(t, told[i][1], told[i-1][1], "the bar grows")
 	}
-	require.Zero(t, browser.Eval[int](p, `document.querySelectorAll("[aria-live=polite] .left").length`), "nobody wants to hear every second")
+	require.Zero(t, browser.Eval[int](p, `document.querySelectorAll("[aria-live=polite] .left").length`),
+		"nobody wants to hear every second")
 }
 
 // The countdown follows the clock of the agent, whatever that of the browser says.
@@ -148,7 +150,8 @@ func TestRestart(t *testing.T) {
 	awaitText(p, "#feed", "reconnecting")
 	awaitText(p, "#stale", "What follows was true 2 s ago.")
 	require.True(t, browser.Eval[bool](p, `document.documentElement.classList.contains("stale")`))
-	require.Equal(t, "unknown whether it still stands", text(p, "#countdown .left"), "nothing is counted down that nobody knows")
+	require.Equal(t, "unknown whether it still stands", text(p, "#countdown .left"),
+		"nothing is counted down that nobody knows")
 	require.Equal(t, "2 of 5 members are unreachable: n4 and n5.", text(p, "#headline"))
 	address := strings.Trim(strings.TrimPrefix(url, "http://"), "/")
 	serve(t, web.Options{Listen: address, Source: decided(3, 1).happened("armed", "after the restart")})
@@ -207,14 +210,16 @@ func TestKeyboard(t *testing.T) {
 	p.Do(chromedp.Focus(chromedp.CSS("summary")), chromedp.KeyEvent(" "))
 	require.True(t, browser.Eval[bool](p, `document.querySelector("details").open`))
 	p.Do(chromedp.Focus(chromedp.CSS("th:nth-child(2) .sort")), chromedp.KeyEvent(kb.Enter))
-	require.Equal(t, "ascending", browser.Eval[string](p, `document.querySelector(".members th:nth-child(2)").ariaSort`))
+	require.Equal(t, "ascending", browser.Eval[string](p,
+		`document.querySelector(".members th:nth-child(2)").ariaSort`))
 }
 
 func TestFindAndSort(t *testing.T) {
 	f := whole(12).lose(2)
 	p := opened(t, browser.Options{}, f)
 	shown := func() string {
-		return browser.Eval[string](p, `[...document.querySelectorAll("#members .name")].map((e) => e.textContent).join(" ")`)
+		return browser.Eval[string](p,
+			`[...document.querySelectorAll("#members .name")].map((e) => e.textContent).join(" ")`)
 	}
 	p.Do(chromedp.Click(chromedp.CSS("th:nth-child(1) .sort")))
 	require.Equal(t, "n1 n2 n3 n4 n5 n6 n7 n8 n9 n10 n11 n12", shown(), "numbers are numbers")
@@ -228,15 +233,18 @@ func TestFindAndSort(t *testing.T) {
 	require.Equal(t, "n11", shown(), "what was asked for holds when the state changes")
 	require.Equal(t, "find", browser.Eval[string](p, "document.activeElement.id"), "and so does the focus")
 	p.Do(chromedp.Evaluate[chromedp.Void](`{const e = document.getElementById("kinds"); e.value = "key"; e.dispatchEvent(new Event("change"))}`))
-	require.Zero(t, browser.Eval[int](p, `[...document.querySelectorAll("#journal tr")].filter((r) => r.offsetHeight).length`))
+	require.Zero(t, browser.Eval[int](p,
+		`[...document.querySelectorAll("#journal tr")].filter((r) => r.offsetHeight).length`))
 }
 
 // A reader that does not see the page hears the headline, and has the graph as a table.
 func TestScreenReader(t *testing.T) {
 	p := opened(t, browser.Options{}, whole(5).lose(2))
 	require.Equal(t, "2 of 5 members are unreachable: n4 and n5.", text(p, "[aria-live=polite] h2"))
-	require.Contains(t, browser.Eval[string](p, `document.querySelector("#graph svg").ariaLabel`), "unreachable: n4 and n5")
-	require.Contains(t, text(p, "#members tr:last-child"), "n1, n2 and n3", "the table says who does not reach it")
+	require.Contains(t, browser.Eval[string](p, `document.querySelector("#graph svg").ariaLabel`),
+		"unreachable: n4 and n5")
+	require.Contains(t, text(p, "#members tr:last-child"), "n1, n2 and n3",
+		"the table says who does not reach it")
 	unnamed := `[...document.querySelectorAll("a, button, input, select, summary, [role=region], section, svg[role=img]")].filter((e) =>
 		!(e.ariaLabel || e.textContent.trim() || e.labels?.length || document.getElementById(e.getAttribute("aria-labelledby")))).map((e) => e.outerHTML)`
 	require.Empty(t, browser.Eval[[]string](p, unnamed))
@@ -297,7 +305,8 @@ func TestHostileNames(t *testing.T) {
 // Should markup slip in all the same, it does nothing, and a script cannot make any out of text.
 func TestPolicyForbidsTheRest(t *testing.T) {
 	var asked atomic.Int64
-	url, _ := serve(t, web.Options{Source: whole(3), Metrics: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) })})
+	url, _ := serve(t, web.Options{Source: whole(3),
+		Metrics: http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) })})
 	p := browser.Open(t, url, browser.Options{})
 	p.Await(live)
 	require.Equal(t, "TypeError", browser.Eval[string](p, `(() => { try { document.body.innerHTML = "<b>x</b>"; return "done" } catch (e) { return e.name } })()`))

@@ -112,7 +112,8 @@ func TestSingletons(t *testing.T) {
 func TestMembersOfASilentAgent(t *testing.T) {
 	p := wordsPage(t)
 	s := whole(3)
-	s.status.State, s.status.SuspendedBecause, s.status.MembersAsOf = sbr.StateSuspended, "the Serf agent does not answer", &noon
+	s.status.State, s.status.SuspendedBecause, s.status.MembersAsOf = sbr.StateSuspended,
+		"the Serf agent does not answer", &noon
 	v := seen(t, p, s)
 	require.Contains(t, v.Headline, "The Serf agent does not answer: the members are those of 12:00:00 UTC.")
 	require.Equal(t, "3 members, as of 12:00:00 UTC", v.Facts[0].Value)
@@ -159,7 +160,8 @@ func TestHeadline(t *testing.T) {
 		},
 		{
 			"it waits before it takes part", "", with(whole(1), func(s *source) {
-				s.status.State, s.status.StartingBecause = downing.StateStarting, "the lease s-sbr cannot be used: it is forbidden"
+				s.status.State, s.status.StartingBecause = downing.StateStarting,
+					"the lease s-sbr cannot be used: it is forbidden"
 			}),
 			"bad", "This member does not take part yet.", "The reason: the lease s-sbr cannot be used: it is forbidden.",
 		},
@@ -225,11 +227,13 @@ func TestHeadline(t *testing.T) {
 func TestWhatIsDue(t *testing.T) {
 	p := wordsPage(t)
 	s := whole(5).lose(2).at(noon, noon.Add(20*time.Second))
-	want := &countdown{At: "2026-03-14T12:00:20Z", Until: noon.Add(20 * time.Second).UnixMilli(), From: noon.UnixMilli()}
+	want := &countdown{At: "2026-03-14T12:00:20Z", Until: noon.Add(20 * time.Second).UnixMilli(),
+		From: noon.UnixMilli()}
 	want.Text = "A decision at 12:00:20 UTC"
 	require.Equal(t, want, seen(t, p, s).Countdown)
 	s.status.Leader, s.status.Responsible = "n2", false
-	require.Equal(t, "Without a decision by n2, this member decides at 12:00:20 UTC", seen(t, p, s).Countdown.Text)
+	require.Equal(t, "Without a decision by n2, this member decides at 12:00:20 UTC",
+		seen(t, p, s).Countdown.Text)
 	require.Equal(t, "The next step at 12:00:20 UTC", seen(t, p, s.waits()).Countdown.Text)
 	s.status.State = sbr.StateDown
 	require.Nil(t, seen(t, p, s).Countdown, "nothing is decided here any more")
@@ -288,14 +292,17 @@ func TestRing_Links(t *testing.T) {
 		return all
 	}
 	require.Equal(t, map[string]int{"open": 10}, kinds(whole(5)))
-	require.Equal(t, map[string]int{"open": 3, "cut": 6}, kinds(whole(5).lose(2)), "of the two that are gone nothing is known")
+	require.Equal(t, map[string]int{"open": 3, "cut": 6}, kinds(whole(5).lose(2)),
+		"of the two that are gone nothing is known")
 	require.Equal(t, map[string]int{"open": 13, "cut": 1, "one-way": 1}, kinds(indirectly()))
 	require.Equal(t, map[string]int{"open": 3}, kinds(decided(5, 2)), "a downed member has no links")
 	require.Empty(t, kinds(whole(25)), "of many only the broken ones")
 	own := whole(3)
 	own.status.Members[2].Reachable = false
-	require.Equal(t, map[string]int{"open": 1, "cut": 1}, kinds(own), "what this member sees is known without a report")
-	require.Contains(t, seen(t, p, indirectly()).Ring.Links, link{Kind: "one-way", From: 5, To: 2}, "n3 does not reach n6: the way from n6 to n3 works")
+	require.Equal(t, map[string]int{"open": 1, "cut": 1}, kinds(own),
+		"what this member sees is known without a report")
+	require.Contains(t, seen(t, p, indirectly()).Ring.Links, link{Kind: "one-way", From: 5, To: 2},
+		"n3 does not reach n6: the way from n6 to n3 works")
 	s := whole(60)
 	for _, a := range s.status.Members {
 		for _, b := range s.status.Members {
@@ -333,9 +340,11 @@ func TestRing_Nodes(t *testing.T) {
 	s.status.Members[2].Status = "down"
 	s.status.Lease.Holder = uid("n2")
 	n := seen(t, wordsPage(t), s).Members
-	require.Equal(t, []string{"reached", "reached", "downed", "missed"}, []string{n[0].Kind, n[1].Kind, n[2].Kind, n[3].Kind})
+	require.Equal(t, []string{"reached", "reached", "downed", "missed"},
+		[]string{n[0].Kind, n[1].Kind, n[2].Kind, n[3].Kind})
 	require.Equal(t, []string{"★A", "A", "■", "B"}, []string{n[0].Inside, n[1].Inside, n[2].Inside, n[3].Inside})
-	require.Equal(t, []string{"this member", "", "downed", "unreachable"}, []string{n[0].Word, n[1].Word, n[2].Word, n[3].Word})
+	require.Equal(t, []string{"this member", "", "downed", "unreachable"},
+		[]string{n[0].Word, n[1].Word, n[2].Word, n[3].Word})
 	require.True(t, n[0].Self)
 	require.True(t, n[1].Holder)
 	require.Equal(t, "n4: unreachable; not reached by n1, n2 and n3", n[3].Title)
@@ -353,7 +362,8 @@ func TestGroups(t *testing.T) {
 		{"missed", "20 cannot be reached from here (side B)"}, {"reached", "79 on this side (side A)"}, {"downed", "1 downed"},
 	}, v.Groups)
 	first, n1, n2 := v.Members[0], v.Members[20], v.Members[21]
-	require.Equal(t, []string{"n81", "n1", "n2", "n51"}, []string{first.Name, n1.Name, n2.Name, v.Members[99].Name}, "what matters comes first")
+	require.Equal(t, []string{"n81", "n1", "n2", "n51"},
+		[]string{first.Name, n1.Name, n2.Name, v.Members[99].Name}, "what matters comes first")
 	require.Equal(t, "n81: unreachable; not reached by n1, n2, n3 and 2 more", first.Title)
 	require.Equal(t, []string{"✕5", "★◆", "⚠"}, []string{first.Sign, n1.Sign, n2.Sign})
 }
@@ -389,11 +399,14 @@ func TestWords(t *testing.T) {
 		{"sentence", []any{" a. "}, "a."},
 		{"sentence", []any{" "}, ""},
 	} {
-		require.Equal(t, tc.want, browser.Eval[string](p, call(t, tc.function, tc.args...)), "%s%q", tc.function, tc.args)
+		require.Equal(t, tc.want, browser.Eval[string](p, call(t, tc.function, tc.args...)), "%s%q",
+			tc.function, tc.args)
 	}
 	type at struct{ At string }
-	for offset, want := range map[int]string{0: "2026-03-14 12:00:00", 3600: "2026-03-14 13:00:00", -43200: "2026-03-14 00:00:00"} {
-		e := browser.Eval[at](p, call(t, "entry", map[string]any{"at": noon, "kind": "told", "text": ""}, map[string]any{"name": "X", "offset": offset}))
+	for offset, want := range map[int]string{0: "2026-03-14 12:00:00", 3600: "2026-03-14 13:00:00",
+		-43200: "2026-03-14 00:00:00"} {
+		e := browser.Eval[at](p, call(t, "entry", map[string]any{"at": noon, "kind": "told", "text": ""},
+			map[string]any{"name": "X", "offset": offset}))
 		require.Equal(t, want, e.At, "where the member runs")
 	}
 }

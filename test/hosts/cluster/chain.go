@@ -75,7 +75,8 @@ func (c *Chain) add(e Entry) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n := len(c.entries); n > 0 {
-		if last := &c.entries[n-1]; last.Token == e.Token && last.Holder == e.Holder && sameVerdict(last.Verdict, e.Verdict) {
+		if last := &c.entries[n-1]; last.Token == e.Token && last.Holder == e.Holder &&
+			sameVerdict(last.Verdict, e.Verdict) {
 			return
 		}
 	}
@@ -101,7 +102,9 @@ func (c *Chain) Entries() []Entry {
 func (c *Chain) Verdicts() []Entry {
 	var all []Entry
 	for _, e := range c.Entries() {
-		known := func(x Entry) bool { return x.Verdict.Token == e.Verdict.Token && sameVerdict(x.Verdict, e.Verdict) }
+		known := func(x Entry) bool {
+			return x.Verdict.Token == e.Verdict.Token && sameVerdict(x.Verdict, e.Verdict)
+		}
 		if e.Verdict != nil && e.Verdict.Token == e.Token && !slices.ContainsFunc(all, known) {
 			all = append(all, e)
 		}
@@ -128,7 +131,9 @@ func (c *Chain) Verify() error {
 
 func verifyChain(entries []Entry, forgotten int) error {
 	var errs []error
-	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf("verdict chain: "+format, args...)) }
+	fail := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("verdict chain: "+format, args...))
+	}
 	downed := make(map[sbr.ID]uint64)
 	verdicts := make(map[uint64]*sbr.Verdict)
 	tokens := make(map[uint64]bool)
@@ -154,7 +159,8 @@ func verifyChain(entries []Entry, forgotten int) error {
 		if v := e.Verdict; v != nil && v.Token == e.Token {
 			switch first, again := verdicts[v.Token]; {
 			case again && !sameVerdict(first, v):
-				fail("two verdicts under token %d: %s downed %v, and %s downed %v", v.Token, first.DecidedBy, first.Down, v.DecidedBy, v.Down)
+				fail("two verdicts under token %d: %s downed %v, and %s downed %v", v.Token, first.DecidedBy, first.Down,
+					v.DecidedBy, v.Down)
 				verdicts[v.Token] = v // said once
 			case !again:
 				verdicts[v.Token] = v
@@ -169,7 +175,9 @@ func verifyChain(entries []Entry, forgotten int) error {
 // verifyVerdict checks a new verdict against those before it, and adds the members that it downs.
 func verifyVerdict(v *sbr.Verdict, downed map[sbr.ID]uint64) error {
 	var errs []error
-	fail := func(format string, args ...any) { errs = append(errs, fmt.Errorf("verdict chain: "+format, args...)) }
+	fail := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf("verdict chain: "+format, args...))
+	}
 	if len(v.Down) == 0 {
 		fail("verdict %d downs nobody", v.Token)
 	}

@@ -77,7 +77,8 @@ func (c *Cluster) Boot(name string) (*Member, error) {
 		if err != nil {
 			return nil, err
 		}
-		if m.Serf, err = c.supervise(h, process.Command{Name: "serf", Program: c.options.Serf, Args: args}); err != nil {
+		if m.Serf, err = c.supervise(h, process.Command{Name: "serf", Program: c.options.Serf,
+			Args: args}); err != nil {
 			return nil, err
 		}
 	}

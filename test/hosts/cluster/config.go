@@ -130,8 +130,9 @@ func (c *Cluster) writeConfig(h *lab.Host, name, kind string, k *keep) (string, 
 // serfArgs is the command line of a host's stock agent.
 func (c *Cluster) serfArgs(h *lab.Host) ([]string, error) {
 	return serftest.Options{
-		Node: h.Name(), Tags: c.options.tags(h.Name()), Bind: h.At(gossipPort), RPC: rpcAddress, RetryJoin: c.othersThan(h),
-		Encrypt: c.options.Encrypt, Profile: c.options.Profile,
+		Node: h.Name(), Tags: c.options.tags(h.Name()), Bind: h.At(gossipPort), RPC: rpcAddress,
+		RetryJoin: c.othersThan(h),
+		Encrypt:   c.options.Encrypt, Profile: c.options.Profile,
 	}.CommandLine(c.lab.Dir())
 }
 
@@ -164,8 +165,9 @@ func Fast() Settings {
 			"probe":          map[string]any{"interval": "300ms", "timeout": "200ms", "tries": 3},
 			"lease-majority": map[string]any{"acquire-lease-delay-for-minority": "1s", "release-after": "5s"},
 		},
-		Lease: map[string]any{"heartbeat-timeout": "20s", "heartbeat-interval": "2s", "lease-operation-timeout": "1s"},
-		Serf:  map[string]any{"rpc-timeout": "4s"},
+		Lease: map[string]any{"heartbeat-timeout": "20s", "heartbeat-interval": "2s",
+			"lease-operation-timeout": "1s"},
+		Serf: map[string]any{"rpc-timeout": "4s"},
 	}
 }
 

@@ -26,8 +26,9 @@ func parsed(t *testing.T, o Options) *config.File {
 
 func TestSbrYAML_OwnNode(t *testing.T) {
 	f := parsed(t, Options{
-		Own: true, Settings: Fast().With("min-members", 3), Profile: "local", Encrypt: "T9jncgl9mbLus+baTTa7q7nPSUrXwbDi2dhbtqir37s=",
-		Roles: map[string][]string{"n1": {"web", "db"}}, Nodes: map[string]string{"n1": "one"},
+		Own: true, Settings: Fast().With("min-members", 3), Profile: "local",
+		Encrypt: "T9jncgl9mbLus+baTTa7q7nPSUrXwbDi2dhbtqir37s=",
+		Roles:   map[string][]string{"n1": {"web", "db"}}, Nodes: map[string]string{"n1": "one"},
 	})
 	require.True(t, f.Serf.OwnNode())
 	require.Equal(t, "one", f.Serf.Node)
@@ -72,11 +73,13 @@ func TestSbrYAML_AnotherStore(t *testing.T) {
 
 func TestSbrYAML_Singleton(t *testing.T) {
 	for g, lease := range map[Guard]string{ByMembers: "", ByBoth: "kubernetes"} {
-		f := parsed(t, Options{Singleton: &Singleton{Name: "backup", Guard: g, Settings: map[string]any{"lease-retry-interval": "1s"}}})
+		f := parsed(t, Options{Singleton: &Singleton{Name: "backup", Guard: g,
+			Settings: map[string]any{"lease-retry-interval": "1s"}}})
 		require.Equal(t, lease, f.Singleton.UseLease, g)
 		require.Equal(t, time.Second, f.Singleton.LeaseRetryInterval)
 	}
-	require.Equal(t, config.Default().Singleton, parsed(t, Options{Singleton: &Singleton{Name: "backup", Guard: ByLease}}).Singleton, "no agent has to do with it")
+	require.Equal(t, config.Default().Singleton, parsed(t,
+		Options{Singleton: &Singleton{Name: "backup", Guard: ByLease}}).Singleton, "no agent has to do with it")
 	s := &Singleton{Name: "backup"}
 	require.Equal(t, (&config.File{System: System}).SingletonLeaseName("backup"), s.lease())
 }

@@ -127,7 +127,8 @@ func (c *Cluster) apart(l *look) error {
 	for i, a := range l.ready {
 		for _, b := range l.ready[:i] {
 			if !c.lab.Connected(a, b) {
-				return fmt.Errorf("cluster: %w: %s and %s are ready and cut off from each other (ready: %v)", ErrTwoSides, a, b, l.ready)
+				return fmt.Errorf("cluster: %w: %s and %s are ready and cut off from each other (ready: %v)", ErrTwoSides,
+					a, b, l.ready)
 			}
 		}
 	}
@@ -141,7 +142,8 @@ func (c *Cluster) oneSide(l *look) error {
 	for i, a := range l.ready {
 		for _, b := range l.ready[:i] {
 			if !slices.Contains(l.up[a], l.is[b]) || !slices.Contains(l.up[b], l.is[a]) {
-				return fmt.Errorf("cluster: %s and %s are ready and do not take each other for members (ready: %v)", a, b, l.ready)
+				return fmt.Errorf("cluster: %s and %s are ready and do not take each other for members (ready: %v)",
+					a, b, l.ready)
 			}
 		}
 	}
@@ -170,7 +172,8 @@ func (c *Cluster) Downs() ([]Down, error) {
 		}
 		for _, h := range hooks {
 			if h.Event == "down" {
-				all = append(all, Down{Member: m.Host.Name(), Incarnation: h.Incarnation, Reason: h.Reason, Token: h.Token, At: h.At})
+				all = append(all, Down{Member: m.Host.Name(), Incarnation: h.Incarnation, Reason: h.Reason,
+					Token: h.Token, At: h.At})
 			}
 		}
 	}
@@ -190,7 +193,8 @@ func (c *Cluster) Verify() error {
 	count := make(map[string]int)
 	for _, d := range downs {
 		if first, twice := at[d.Incarnation]; twice {
-			errs = append(errs, fmt.Errorf("%s was downed twice, at %s and %s", d.Incarnation, clock(first), clock(d.At)))
+			errs = append(errs, fmt.Errorf("%s was downed twice, at %s and %s", d.Incarnation, clock(first),
+				clock(d.At)))
 		}
 		at[d.Incarnation] = d.At
 		count[d.Member]++
@@ -204,7 +208,8 @@ func (c *Cluster) Verify() error {
 			}
 		}
 		if name := m.Host.Name(); exits != count[name] {
-			errs = append(errs, fmt.Errorf("%s: %d exits with status %d, and the on-down hook ran %d times", name, exits, downing.ExitDowned, count[name]))
+			errs = append(errs, fmt.Errorf("%s: %d exits with status %d, and the on-down hook ran %d times", name,
+				exits, downing.ExitDowned, count[name]))
 		}
 	}
 	return errors.Join(errs...)

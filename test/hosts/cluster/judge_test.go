@@ -143,8 +143,10 @@ func TestDoubleActive_FromTheWriteToTheHook(t *testing.T) {
 func TestParseHook(t *testing.T) {
 	h, err := parseHook("down\t1795262400.000000500\tn4#x\t3\ta reason\twith a tab")
 	require.NoError(t, err)
-	require.Equal(t, Hook{Event: "down", At: time.Unix(1795262400, 500), Incarnation: "n4#x", Token: 3, Reason: "a reason\twith a tab"}, h)
-	for _, bad := range []string{"", "down\tx.1\ti\t1\tr", "down\t1\ti\t1\tr", "down\t1.1\ti\tx\tr", "down\t1.1\ti\t1"} {
+	require.Equal(t, Hook{Event: "down", At: time.Unix(1795262400, 500), Incarnation: "n4#x", Token: 3,
+		Reason: "a reason\twith a tab"}, h)
+	for _, bad := range []string{"", "down\tx.1\ti\t1\tr", "down\t1\ti\t1\tr", "down\t1.1\ti\tx\tr",
+		"down\t1.1\ti\t1"} {
 		_, err := parseHook(bad)
 		require.Error(t, err, bad)
 	}

@@ -54,7 +54,8 @@ func StartLedger(ctx context.Context, l *lab.Lab, program string) (*Ledger, erro
 	}
 	d := &Ledger{host: h, path: h.File("lines.jsonl")}
 	d.client = ledger.Client{URL: "http://" + h.At(ledgerPort), HTTP: h.Client()}
-	p, err := h.Start(process.Command{Name: "serve", Program: program, Args: []string{"--listen", h.At(ledgerPort), "--file", d.path}})
+	p, err := h.Start(process.Command{Name: "serve", Program: program,
+		Args: []string{"--listen", h.At(ledgerPort), "--file", d.path}})
 	if err != nil {
 		return nil, err
 	}
@@ -124,26 +125,31 @@ func (d *Ledger) read() ([]ledger.Line, error) {
 }
 
 // Find waits for the first line of a resource later than after that is wanted.
-func (d *Ledger) Find(ctx context.Context, resource string, after time.Duration, want func(ledger.Line) bool) (ledger.Line, error) {
+func (d *Ledger) Find(ctx context.Context, resource string, after time.Duration,
+	want func(ledger.Line) bool) (ledger.Line, error) {
 	for {
 		all, err := d.read()
 		if err != nil {
 			return ledger.Line{}, err
 		}
-		first, _ := slices.BinarySearchFunc(all, after+1, func(l ledger.Line, at time.Duration) int { return int(l.At - at) })
+		first, _ := slices.BinarySearchFunc(all, after+1, func(l ledger.Line, at time.Duration) int {
+			return int(l.At - at)
+		})
 		for _, l := range all[first:] {
 			if l.Resource == resource && want(l) {
 				return l, nil
 			}
 		}
 		if err := sleep.For(ctx, lookEvery); err != nil {
-			return ledger.Line{}, fmt.Errorf("cluster: nothing of what is waited for was written to %s: %w", resource, err)
+			return ledger.Line{}, fmt.Errorf("cluster: nothing of what is waited for was written to %s: %w",
+				resource, err)
 		}
 	}
 }
 
 // Work waits for accepted work later than after; who is a member, or empty for any.
-func (d *Ledger) Work(ctx context.Context, resource string, after time.Duration, who string) (ledger.Line, error) {
+func (d *Ledger) Work(ctx context.Context, resource string, after time.Duration, who string) (
+	ledger.Line, error) {
 	return d.Find(ctx, resource, after, func(l ledger.Line) bool {
 		return l.Accepted && l.Kind == ledger.Work && (who == "" || l.Member == who)
 	})

@@ -229,5 +229,6 @@ func parseHook(line string) (Hook, error) {
 	if err != nil {
 		return Hook{}, fmt.Errorf("%q: token: %w", line, err)
 	}
-	return Hook{Event: fields[0], At: time.Unix(whole, fraction), Incarnation: fields[2], Token: token, Reason: fields[4]}, nil
+	return Hook{Event: fields[0], At: time.Unix(whole, fraction), Incarnation: fields[2], Token: token,
+		Reason: fields[4]}, nil
 }

@@ -99,7 +99,8 @@ func returned(samples []sample, downs map[string]time.Time) error {
 		}
 		for _, id := range s.up {
 			if at, down := downs[id]; down && s.asked.After(at.Add(forgetWithin)) {
-				return fmt.Errorf("%s was down at %s and %s takes it for a member that is up at %s", id, clock(at), s.member, clock(s.asked))
+				return fmt.Errorf("%s was down at %s and %s takes it for a member that is up at %s", id, clock(at),
+					s.member, clock(s.asked))
 			}
 		}
 	}

@@ -100,7 +100,8 @@ func (c *Cluster) startRun(h *lab.Host) (*lab.Supervisor, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	args := []string{"run", "--stop-timeout", cmp.Or(s.StopTimeout, 2*time.Second).String(), "--log-format", "json"}
+	args := []string{"run", "--stop-timeout", cmp.Or(s.StopTimeout, 2*time.Second).String(),
+		"--log-format", "json"}
 	if s.Guard == ByLease {
 		args = append(args, "--lease", c.store.Kind+":"+s.lease(), "--config", h.File(configFile))
 	} else {

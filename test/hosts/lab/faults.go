@@ -86,7 +86,8 @@ func (f *faults) rules(host, store string, addresses map[string]netip.Addr) stri
 	if len(drops) == 0 {
 		return b.String()
 	}
-	fmt.Fprintf(&b, "table %s {\n\tchain receive {\n\t\ttype filter hook input priority 0; policy accept;\n", table)
+	fmt.Fprintf(&b, "table %s {\n\tchain receive {\n\t\ttype filter hook input priority 0; policy accept;\n",
+		table)
 	for _, drop := range drops {
 		fmt.Fprintf(&b, "\t\t%s\n", drop)
 	}

@@ -63,7 +63,8 @@ func TestFaults_CloneIsApart(t *testing.T) {
 	require.Empty(t, f.loss)
 }
 
-var addresses = map[string]netip.Addr{"a": netip.MustParseAddr("10.0.0.1"), "b": netip.MustParseAddr("10.0.0.2"), "s": netip.MustParseAddr("10.0.0.3")}
+var addresses = map[string]netip.Addr{"a": netip.MustParseAddr("10.0.0.1"),
+	"b": netip.MustParseAddr("10.0.0.2"), "s": netip.MustParseAddr("10.0.0.3")}
 
 func TestRules_DropAtTheReceiver(t *testing.T) {
 	f := newFaults()

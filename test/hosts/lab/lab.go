@@ -65,7 +65,8 @@ func New(ctx context.Context, o Options) (*Lab, error) {
 	if err := Check(); err != nil {
 		return nil, err
 	}
-	l := &Lab{name: labName(strings.ToLower(rand.Text()[:6])), dir: o.Dir, keep: o.Dir != "", faults: newFaults()}
+	l := &Lab{name: labName(strings.ToLower(rand.Text()[:6])), dir: o.Dir, keep: o.Dir != "",
+		faults: newFaults()}
 	if err := l.make(ctx, o.Hosts); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}

@@ -193,7 +193,8 @@ func TestFlap_EndsHealed(t *testing.T) {
 	cuts := make(chan struct{}, 100)
 	done := make(chan error, 1)
 	go func() {
-		done <- l.Flap(ctx, 20*time.Millisecond, 20*time.Millisecond, func() error { cuts <- struct{}{}; return l.Cut("a", "b") })
+		done <- l.Flap(ctx, 20*time.Millisecond, 20*time.Millisecond,
+			func() error { cuts <- struct{}{}; return l.Cut("a", "b") })
 	}()
 	for range 3 {
 		<-cuts
@@ -207,7 +208,8 @@ func TestFaults_UnknownHostsChangeNothing(t *testing.T) {
 	l := newLab(t, "a", "b")
 	e := listen(t, l, "a", "b")
 	for _, err := range []error{
-		l.Cut("a", "x"), l.CutOneWay("x", "a"), l.Partition([]string{"a"}, []string{"b", "x"}), l.Isolate("x"), l.Loss(100, "b", "x"),
+		l.Cut("a", "x"), l.CutOneWay("x", "a"), l.Partition([]string{"a"}, []string{"b", "x"}), l.Isolate("x"),
+		l.Loss(100, "b", "x"),
 		l.Loss(101, "a"), l.CutStore("a"),
 	} {
 		require.ErrorContains(t, err, "lab: ")
@@ -217,13 +219,15 @@ func TestFaults_UnknownHostsChangeNothing(t *testing.T) {
 
 func TestSupervisor_StartsAgainUntilItIsSwitchedOff(t *testing.T) {
 	l := newLab(t, "a")
-	s, err := l.Host("a").Supervise(process.Command{Name: "sh", Program: "/bin/sh", Args: []string{"-c", "sleep 0.1; exit 70"}}, 50*time.Millisecond)
+	s, err := l.Host("a").Supervise(process.Command{Name: "sh", Program: "/bin/sh",
+		Args: []string{"-c", "sleep 0.1; exit 70"}}, 50*time.Millisecond)
 	require.NoError(t, err)
 	second, err := s.WaitExit(within(t, 10*time.Second), 2)
 	require.NoError(t, err)
 	first := s.Exits()[0]
 	require.Equal(t, 70, second.Code)
-	require.Greater(t, second.At.Sub(first.At), 150*time.Millisecond, "it waits before it starts it again, and it runs for a while")
+	require.Greater(t, second.At.Sub(first.At), 150*time.Millisecond,
+		"it waits before it starts it again, and it runs for a while")
 
 	s.SetRestart(false)
 	require.Eventually(t, func() bool { return !s.Process().Alive() }, 10*time.Second, time.Millisecond)
@@ -237,7 +241,8 @@ func TestSupervisor_StartsAgainUntilItIsSwitchedOff(t *testing.T) {
 
 func TestSupervisor_RestartsWhatIsKilled(t *testing.T) {
 	l := newLab(t, "a")
-	s, err := l.Host("a").Supervise(process.Command{Name: "sleep", Program: "/bin/sleep", Args: []string{"60"}}, time.Millisecond)
+	s, err := l.Host("a").Supervise(process.Command{Name: "sleep", Program: "/bin/sleep", Args: []string{"60"}},
+		time.Millisecond)
 	require.NoError(t, err)
 	p := s.Process()
 	require.NoError(t, p.Pause(within(t, 10*time.Second)))
@@ -245,14 +250,16 @@ func TestSupervisor_RestartsWhatIsKilled(t *testing.T) {
 	exit, err := s.WaitExit(within(t, 10*time.Second), 1)
 	require.NoError(t, err)
 	require.Equal(t, -1, exit.Code)
-	require.Eventually(t, func() bool { return s.Process() != p && s.Process().Alive() }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return s.Process() != p && s.Process().Alive() }, 10*time.Second,
+		time.Millisecond)
 }
 
 // The statuses of RestartPreventExitStatus are final, and the program may be another one at the next start.
 func TestSupervisor_EndsWithAFinalStatus(t *testing.T) {
 	l := newLab(t, "a")
 	log := l.Host("a").File("false.log")
-	s, err := l.Host("a").Supervise(process.Command{Name: "false", Program: "/bin/false", Log: log}, time.Millisecond, 2)
+	s, err := l.Host("a").Supervise(process.Command{Name: "false", Program: "/bin/false", Log: log},
+		time.Millisecond, 2)
 	require.NoError(t, err)
 	_, err = s.WaitExit(within(t, 10*time.Second), 2)
 	require.NoError(t, err, "1 is not final")
@@ -339,7 +346,8 @@ func TestClient_IsOnTheHost(t *testing.T) {
 	var err error
 	h.Do(func() { listener, err = net.Listen("tcp", "127.0.0.1:80") })
 	require.NoError(t, err)
-	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "here") })}
+	server := &http.Server{Handler: http.HandlerFunc(
+		func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "here") })}
 	go func() { _ = server.Serve(listener) }()
 	defer server.Close()
 	response, err := h.Client().Get("http://127.0.0.1:80/")

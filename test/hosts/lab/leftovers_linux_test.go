@@ -39,7 +39,8 @@ func helper() error {
 	if err := l.Cut("a", "b"); err != nil {
 		return err
 	}
-	s, err := l.Host("a").Supervise(process.Command{Name: "sh", Program: "/bin/sh", Args: []string{"-c", "sleep 300 & wait"}}, 0)
+	s, err := l.Host("a").Supervise(process.Command{Name: "sh", Program: "/bin/sh",
+		Args: []string{"-c", "sleep 300 & wait"}}, 0)
 	if err != nil {
 		return err
 	}
@@ -110,7 +111,8 @@ func (r *run) namespaces(t *testing.T) []string {
 
 func (r *run) requireNothingLeft(t *testing.T) {
 	require.Eventually(t, func() bool {
-		return len(r.namespaces(t)) == 0 && !running(r.shell) && (r.sleeper == 0 || !running(r.sleeper)) && !running(r.watchman)
+		return len(r.namespaces(t)) == 0 && !running(r.shell) && (r.sleeper == 0 || !running(r.sleeper)) &&
+			!running(r.watchman)
 	}, 20*time.Second, 10*time.Millisecond, "%v", r)
 	links, err := exec.Command("ip", "-brief", "link").CombinedOutput()
 	require.NoError(t, err)
@@ -142,7 +144,8 @@ func TestClose_LeavesNothing(t *testing.T) {
 	before := namespaces(t)
 	l, err := lab.New(t.Context(), lab.Options{Hosts: []string{"a"}})
 	require.NoError(t, err)
-	p, err := l.Host("a").Start(process.Command{Name: "sh", Program: "/bin/sh", Args: []string{"-c", "setsid sleep 300 & wait"}})
+	p, err := l.Host("a").Start(process.Command{Name: "sh", Program: "/bin/sh",
+		Args: []string{"-c", "setsid sleep 300 & wait"}})
 	require.NoError(t, err)
 	child := sleepers(t, p.Pid())[0]
 	require.NoError(t, l.Close())

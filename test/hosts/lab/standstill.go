@@ -46,7 +46,8 @@ func (l *Lab) Freeze(ctx context.Context, name string) (*Standstill, error) {
 			return s, nil
 		}
 		if !slept(ctx, emptyPoll) {
-			return nil, errors.Join(fmt.Errorf("lab: %s does not stand still: %w", name, context.Cause(ctx)), s.Continue())
+			return nil, errors.Join(fmt.Errorf("lab: %s does not stand still: %w", name, context.Cause(ctx)),
+				s.Continue())
 		}
 	}
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // tree counts, by ten a second, in a process that has left its parent's group.
-var tree = process.Command{Name: "tree", Program: "/bin/sh", Args: []string{"-c", "setsid sh -c 'while :; do sleep 0.1; echo .; done' & wait"}}
+var tree = process.Command{Name: "tree", Program: "/bin/sh",
+	Args: []string{"-c", "setsid sh -c 'while :; do sleep 0.1; echo .; done' & wait"}}
 
 func count(p *process.Process) int { return len(p.Log()) }
 
@@ -34,7 +35,8 @@ func TestFreeze_StopsWhatWasStartedByWhatWasStarted(t *testing.T) {
 	require.NoError(t, err)
 	there, err := l.Host("n2").Start(tree)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return count(here) > 0 && count(there) > 0 }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return count(here) > 0 && count(there) > 0 }, 10*time.Second,
+		10*time.Millisecond)
 
 	still, err := l.Freeze(within(t, 10*time.Second), "n1")
 	require.NoError(t, err)
@@ -58,23 +60,28 @@ func TestCrash_EndsEverythingOnOneHost(t *testing.T) {
 	require.NoError(t, err)
 	there, err := l.Host("n2").Start(tree)
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return slices.Contains(programs(t, l.Host("n1")), "sleep") }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return slices.Contains(programs(t, l.Host("n1")), "sleep") },
+		10*time.Second, 10*time.Millisecond)
 	s.SetRestart(false)
 	require.NoError(t, l.Crash(t.Context(), "n1"))
 	require.Empty(t, programs(t, l.Host("n1")))
 	require.True(t, there.Alive())
 	s.SetRestart(true)
-	require.Eventually(t, func() bool { return len(programs(t, l.Host("n1"))) > 0 }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(programs(t, l.Host("n1"))) > 0 }, 10*time.Second,
+		10*time.Millisecond)
 }
 
 func TestKill_EndsTheNamedPrograms(t *testing.T) {
 	l := newLab(t, "n1")
-	p, err := l.Host("n1").Start(process.Command{Name: "two", Program: "/bin/sh", Args: []string{"-c", "sleep 60 & sleep 60; echo woken; sleep 60"}})
+	p, err := l.Host("n1").Start(process.Command{Name: "two", Program: "/bin/sh",
+		Args: []string{"-c", "sleep 60 & sleep 60; echo woken; sleep 60"}})
 	require.NoError(t, err)
-	require.Eventually(t, func() bool { return len(programs(t, l.Host("n1"))) == 3 }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(programs(t, l.Host("n1"))) == 3 }, 10*time.Second,
+		10*time.Millisecond)
 	n, err := l.Host("n1").Kill(t.Context(), "sleep")
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
-	require.Eventually(t, func() bool { return strings.Contains(p.Log(), "woken") }, 10*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(p.Log(), "woken") }, 10*time.Second,
+		10*time.Millisecond)
 	require.True(t, p.Alive())
 }

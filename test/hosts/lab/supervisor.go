@@ -63,7 +63,8 @@ func (s *Supervisor) run() {
 		s.exits = append(s.exits, exit)
 		s.mu.Unlock()
 		if slices.Contains(s.final, exit.Code) {
-			s.fail(fmt.Errorf("lab: %s on %s ended with status %d, after which it is not started again: %s", s.command.Name, s.host.name, exit.Code, p.LastLogLine()))
+			s.fail(fmt.Errorf("lab: %s on %s ended with status %d, after which it is not started again: %s",
+				s.command.Name, s.host.name, exit.Code, p.LastLogLine()))
 			return
 		}
 		if !s.waitForTurn() {
@@ -173,7 +174,8 @@ func (s *Supervisor) WaitExit(ctx context.Context, n int) (process.Exit, error) 
 			return exits[n-1], nil
 		}
 		if !slept(ctx, emptyPoll) {
-			return process.Exit{}, fmt.Errorf("lab: %s on %s has not ended %d times: %w", s.command.Name, s.host.name, n, context.Cause(ctx))
+			return process.Exit{}, fmt.Errorf("lab: %s on %s has not ended %d times: %w", s.command.Name, s.host.name,
+				n, context.Cause(ctx))
 		}
 	}
 }

@@ -93,7 +93,8 @@ func (h *host) serfConfig() (*serf.Config, error) {
 		return nil, err
 	}
 	m.AdvertiseAddr, m.AdvertisePort = m.BindAddr, m.BindPort
-	conf.Logger = log.New(withoutDebug{slog.NewLogLogger(slog.Default().Handler(), slog.LevelInfo).Writer()}, "", 0)
+	conf.Logger = log.New(withoutDebug{slog.NewLogLogger(slog.Default().Handler(), slog.LevelInfo).Writer()},
+		"", 0)
 	m.Logger = conf.Logger
 	return conf, nil
 }
@@ -121,7 +122,8 @@ func (h *host) keepJoining() {
 
 // open begins to run shards.
 func (h *host) open(ctx context.Context) error {
-	cfg := sharding.Config{Type: h.options.kind, Shards: sharding.Numbered(h.options.shards), Run: h.work, LeaseRetryInterval: time.Second}
+	cfg := sharding.Config{Type: h.options.kind, Shards: sharding.Numbered(h.options.shards), Run: h.work,
+		LeaseRetryInterval: time.Second}
 	if d := h.provider.Config(); h.options.leases {
 		cfg.UseLease, cfg.LeaseDecode = d.LeaseImplementation, d.LeaseDecode
 	}
@@ -177,7 +179,8 @@ func (h *host) note(event, reason string) {
 	s, now := h.provider.Status(), time.Now()
 	f, err := os.OpenFile(h.options.hooks, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	if err == nil {
-		_, err = fmt.Fprintf(f, "%s\t%d.%09d\t%s\t%d\t%s\n", event, now.Unix(), now.Nanosecond(), s.Incarnation, s.Verdict.Token, reason)
+		_, err = fmt.Fprintf(f, "%s\t%d.%09d\t%s\t%d\t%s\n", event, now.Unix(), now.Nanosecond(), s.Incarnation,
+			s.Verdict.Token, reason)
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
@@ -190,10 +193,12 @@ func (h *host) note(event, reason string) {
 func (h *host) work(ctx context.Context, s *sharding.Shard) error {
 	stats := ledger.Writer{
 		Client: ledger.Client{URL: h.options.ledger, HTTP: h.client},
-		Entry:  ledger.Entry{Resource: h.options.kind + "-" + s.Name(), Member: h.provider.Status().Incarnation, Run: rand.Text()},
-		Token:  s.Token(), Every: h.options.every, Check: s.Check,
+		Entry: ledger.Entry{Resource: h.options.kind + "-" + s.Name(), Member: h.provider.Status().Incarnation,
+			Run: rand.Text()},
+		Token: s.Token(), Every: h.options.every, Check: s.Check,
 	}.Run(ctx)
-	slog.Info("shardhost: a run has ended", "shard", s.Name(), "token", s.Token(), "cause", context.Cause(ctx), "check", s.Check(),
+	slog.Info("shardhost: a run has ended", "shard", s.Name(), "token", s.Token(), "cause", context.Cause(ctx),
+		"check", s.Check(),
 		"accepted", stats.Accepted, "refused", stats.Refused, "failed", stats.Failed, "last", stats.Last)
 	return nil
 }

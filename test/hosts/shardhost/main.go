@@ -57,7 +57,8 @@ func parse(args []string, messages io.Writer) (options, error) {
 	f.IntVar(&o.shards, "shards", 8, "how many shards there are")
 	f.BoolVar(&o.leases, "leases", false, "run each shard, and the coordinator, with a lease of its own")
 	f.DurationVar(&o.every, "every", 10*time.Millisecond, "how long a run works before each write")
-	f.StringVar(&o.hooks, "hooks", "", "`file` to which a line is added when the member is suspended, resumed or downed")
+	f.StringVar(&o.hooks, "hooks", "",
+		"`file` to which a line is added when the member is suspended, resumed or downed")
 	if err := f.Parse(args); err != nil {
 		return o, err
 	}
@@ -65,7 +66,8 @@ func parse(args []string, messages io.Writer) (options, error) {
 		o.join = strings.Split(*join, ",")
 	}
 	var errs []error
-	for _, x := range []struct{ name, value string }{{"config", o.config}, {"node", o.node}, {"bind", o.bind}, {"ledger", o.ledger}} {
+	for _, x := range []struct{ name, value string }{{"config", o.config}, {"node", o.node}, {"bind", o.bind},
+		{"ledger", o.ledger}} {
 		if x.value == "" {
 			errs = append(errs, fmt.Errorf("--%s is missing", x.name))
 		}

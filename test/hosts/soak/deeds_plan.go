@@ -291,7 +291,9 @@ func newLinksPlan(seed uint64, round int, family family) plan {
 func (d dice) faultsOfStore(p *plan) {
 	for n := 1 + d.IntN(2); len(p.Faults) < n; {
 		f := d.fault(&plan{Mode: p.Mode, Sides: [][]string{hosts}})
-		again := slices.ContainsFunc(p.Faults, func(g fault) bool { return g.Kind == f.Kind || g.ofStore() && f.ofStore() })
+		again := slices.ContainsFunc(p.Faults, func(g fault) bool {
+			return g.Kind == f.Kind || g.ofStore() && f.ofStore()
+		})
 		if !again && (f.ofStore() && f.Kind != storeSide || f.Kind == pause) {
 			p.Faults = append(p.Faults, f)
 		}

@@ -134,7 +134,8 @@ func (s *soak) open(ctx context.Context, k stageKind, name string) (*stage, erro
 	defer cancel()
 	if err := st.cluster.WaitWhole(within); err != nil {
 		_ = st.close()
-		return nil, fmt.Errorf("a new cluster (%s) is not whole after %v: %w; its logs are in %s", k, startWithin, err, filepath.Join(s.options.logs, name))
+		return nil, fmt.Errorf("a new cluster (%s) is not whole after %v: %w; its logs are in %s", k, startWithin,
+			err, filepath.Join(s.options.logs, name))
 	}
 	if s.options.family == recordFamily {
 		if err := st.warmUp(ctx); err != nil {

@@ -45,7 +45,9 @@ func (g *game) measure() error {
 				r.Downs[h.Incarnation] = h.Reason
 			}
 		}
-		t.hooks(name, g.before[name], slices.DeleteFunc(slices.Clone(hooks), func(h cluster.Hook) bool { return h.At.After(g.healedAt) }))
+		t.hooks(name, g.before[name], slices.DeleteFunc(slices.Clone(hooks), func(h cluster.Hook) bool {
+			return h.At.After(g.healedAt)
+		}))
 		for _, e := range m.SBR.Exits() {
 			t.add(e.At, name, false, func(w *worker) { w.gone = true })
 		}
@@ -105,7 +107,8 @@ func (p *plan) late(all []activity, bounds timing.DoubleActive) (errs []error) {
 	for _, a := range all {
 		bound, known := map[class]time.Duration{reaches: bounds.Asking, cutOff: bounds.CutOff}[a.Class]
 		if known && a.Seconds > bound.Seconds() {
-			errs = append(errs, fmt.Errorf("%s (%s) was at work for %.1f s after verdict %d: the computed bound is %v", a.Member, a.Class, a.Seconds, a.Verdict, bound))
+			errs = append(errs, fmt.Errorf("%s (%s) was at work for %.1f s after verdict %d: the computed bound is %v",
+				a.Member, a.Class, a.Seconds, a.Verdict, bound))
 		}
 	}
 	return errs
@@ -165,7 +168,8 @@ func (p *plan) struck(host string) bool {
 // down when the serf agent beside it stands still, and an operator may down it.
 func (p *plan) lost(host string) bool {
 	f := p.has(pause)
-	return p.restartedIn(host) || slices.Contains(p.hit(crash), host) || slices.Contains(p.hit(operatorDown), host) || f != nil && f.Target != agent && p.Mode != ownMode && slices.Contains(f.Hosts, host)
+	return p.restartedIn(host) || slices.Contains(p.hit(crash), host) || slices.Contains(p.hit(operatorDown),
+		host) || f != nil && f.Target != agent && p.Mode != ownMode && slices.Contains(f.Hosts, host)
 }
 
 // sides are the smallest groups that the cuts of a clean shape make.
@@ -196,6 +200,7 @@ func (p *plan) sharper() bool { return !p.Shape.clean() || len(p.sides()) > len(
 // bounded reports whether the computed bound of double-active time applies: a clean cut at one instant, and
 // every process runs.
 func (p *plan) bounded() bool {
-	return p.Shape.clean() && p.has(secondCut) == nil && p.has(pause) == nil && p.has(kill) == nil && p.has(healEarly) == nil &&
+	return p.Shape.clean() && p.has(secondCut) == nil && p.has(pause) == nil && p.has(kill) == nil &&
+		p.has(healEarly) == nil &&
 		p.has(stateLost) == nil && p.has(rightsTaken) == nil && p.has(operatorDown) == nil && p.forgets() == nil
 }

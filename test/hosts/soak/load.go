@@ -42,7 +42,9 @@ func (singleLoad) handOver(ctx context.Context, g *game) (string, error) {
 	if _, err := g.cluster.Member(runs.Member).Resign(within); err != nil {
 		return "", err
 	}
-	next, err := g.ledger.Find(within, resource, runs.At, func(l ledger.Line) bool { return l.Accepted && l.Kind == ledger.Work && l.Run != runs.Run })
+	next, err := g.ledger.Find(within, resource, runs.At, func(l ledger.Line) bool {
+		return l.Accepted && l.Kind == ledger.Work && l.Run != runs.Run
+	})
 	if err != nil {
 		return "", fmt.Errorf("after sbr run has ended on %s: %w", runs.Member, err)
 	}
@@ -68,7 +70,9 @@ func (singleLoad) leave(ctx context.Context, s *stage, name string, inPeace bool
 	return m.Leave(ctx)
 }
 
-func (singleLoad) once(context.Context, *game) error { return nil } // that it runs is all that can be seen: the oldest may take it back at any time
+func (singleLoad) once(context.Context, *game) error {
+	return nil
+} // that it runs is all that can be seen: the oldest may take it back at any time
 
 // shardLoad is shards on an application of their own.
 type shardLoad struct{ shards *cluster.Shards }
@@ -141,7 +145,8 @@ func (l shardLoad) once(ctx context.Context, g *game) error {
 		}
 		runs := make(map[string]string)
 		for _, line := range lines {
-			if line.Accepted && line.At > from && line.At < to { // what is refused may have been on its way since its sender's end
+			// what is refused may have been on its way since its sender's end
+			if line.Accepted && line.At > from && line.At < to {
 				runs[line.Run] = line.Member
 			}
 		}

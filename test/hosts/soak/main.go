@@ -55,14 +55,20 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f.SetOutput(stderr)
 	f.IntVar(&o.rounds, "rounds", 200, "how many rounds, from 1")
 	f.Uint64Var(&o.seed, "seed", 1, "what all plans follow from")
-	f.IntVar(&o.parallel, "parallel", 5, "how many rounds are played beside each other, each on hosts of its own")
-	f.StringVar(&o.logs, "logs", "", "the `folder` for the logs of failed rounds (default: a new one in the temporary folder)")
+	f.IntVar(&o.parallel, "parallel", 5,
+		"how many rounds are played beside each other, each on hosts of its own")
+	f.StringVar(&o.logs, "logs", "",
+		"the `folder` for the logs of failed rounds (default: a new one in the temporary folder)")
 	f.BoolVar(&o.keep, "keep", false, "keep the logs of rounds that passed, too")
-	f.BoolVar(&o.singleton, "singleton", false, "play rounds with a program that runs in one place (sbr run) and writes to a ledger")
-	f.BoolVar(&o.shards, "shards", false, "play rounds with shards, on nodes of their own, that write to a ledger")
+	f.BoolVar(&o.singleton, "singleton", false,
+		"play rounds with a program that runs in one place (sbr run) and writes to a ledger")
+	f.BoolVar(&o.shards, "shards", false,
+		"play rounds with shards, on nodes of their own, that write to a ledger")
 	f.BoolVar(&o.planned, "planned", false, "play rounds in which such a program moves and nothing goes wrong")
-	f.StringVar(&o.store, "store", cluster.Stores[0], "where the lease is kept: "+strings.Join(cluster.Stores, ", "))
-	f.IntVar(&o.members, "members", usualMembers, "how many hosts there are, 5 to 9; others than 5 with cuts of links only")
+	f.StringVar(&o.store, "store", cluster.Stores[0],
+		"where the lease is kept: "+strings.Join(cluster.Stores, ", "))
+	f.IntVar(&o.members, "members", usualMembers,
+		"how many hosts there are, 5 to 9; others than 5 with cuts of links only")
 	f.Func("family", "play rounds of one `kind` only: force-leave (a cron on each host removes what Serf calls failed), "+
 		"record (the store forgets), links (cuts that are not clean), links-and-faults (with faults of the store and pauses "+
 		"besides) or times (defaults, stable-after 20s and auto, losers with and without the store)", func(text string) error {

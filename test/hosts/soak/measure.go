@@ -54,7 +54,8 @@ type activity struct {
 // classify tells the classes apart. What stood still is measured from when it went on: before, it did
 // nothing.
 func classify(a cluster.Active, stretches []stretch) activity {
-	out := activity{Member: a.Member, Class: reaches, Seconds: a.For.Seconds(), Verdict: a.Verdict, Reason: a.Reason}
+	out := activity{Member: a.Member, Class: reaches, Seconds: a.For.Seconds(), Verdict: a.Verdict,
+		Reason: a.Reason}
 	written := a.At.Add(-a.For)
 	for _, s := range stretches {
 		if s.Host != a.Member || !s.overlaps(written, a.At) {
@@ -151,7 +152,9 @@ func (t *timeline) nobody(end time.Duration) (total time.Duration) {
 	for _, h := range hosts {
 		all[h] = new(worker)
 	}
-	changes := slices.SortedStableFunc(slices.Values(t.changes), func(a, b change) int { return a.at.Compare(b.at) })
+	changes := slices.SortedStableFunc(slices.Values(t.changes), func(a, b change) int {
+		return a.at.Compare(b.at)
+	})
 	stop := t.cut.Add(end)
 	since, idle := t.cut, false
 	for _, c := range changes {

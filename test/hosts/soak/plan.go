@@ -227,7 +227,9 @@ func (d dice) faults(p *plan) {
 	}
 	for len(p.Faults) < n {
 		f := d.fault(p)
-		if !slices.ContainsFunc(p.Faults, func(g fault) bool { return g.Kind == f.Kind || g.ofStore() && f.ofStore() }) {
+		if !slices.ContainsFunc(p.Faults, func(g fault) bool {
+			return g.Kind == f.Kind || g.ofStore() && f.ofStore()
+		}) {
 			p.Faults = append(p.Faults, f)
 		}
 	}
@@ -282,7 +284,8 @@ func (d dice) secondCut() fault {
 	h := slices.Clone(hosts)
 	d.Shuffle(len(h), func(i, j int) { h[i], h[j] = h[j], h[i] })
 	at := 3 + d.IntN(2)
-	return fault{Kind: secondCut, At: max(d.moment(), span(time.Second)), Sides: [][]string{sorted(h[:at]), sorted(h[at:])}}
+	return fault{Kind: secondCut, At: max(d.moment(), span(time.Second)),
+		Sides: [][]string{sorted(h[:at]), sorted(h[at:])}}
 }
 
 // has returns the fault of a kind, nil if there is none.

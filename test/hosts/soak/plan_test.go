@@ -52,7 +52,8 @@ func TestNewPlan_IsSound(t *testing.T) {
 		require.Equal(t, p.Shape.clean(), p.Lasts == 0, "only what makes sides is left until it is resolved")
 		if p.Shape != oneWay && p.Shape != loss {
 			for _, h := range hosts {
-				require.True(t, slices.ContainsFunc(p.Sides, func(s []string) bool { return slices.Contains(s, h) }), "%s is in a side", h)
+				require.True(t, slices.ContainsFunc(p.Sides, func(s []string) bool { return slices.Contains(s, h) }),
+					"%s is in a side", h)
 			}
 		}
 		kinds := make(map[kind]bool)
@@ -134,7 +135,8 @@ func TestLate(t *testing.T) {
 	require.Len(t, errs, 2)
 	require.ErrorContains(t, errs[0], "n2 (reaches the store) was at work for 3.1 s")
 	require.ErrorContains(t, errs[1], "n3 (cut off from the store) was at work for 10.1 s")
-	for _, p := range []plan{{Shape: bridge}, {Shape: halves, Faults: []fault{{Kind: pause}}}, {Shape: lone, Faults: []fault{{Kind: secondCut}}}} {
+	for _, p := range []plan{{Shape: bridge}, {Shape: halves, Faults: []fault{{Kind: pause}}},
+		{Shape: lone, Faults: []fault{{Kind: secondCut}}}} {
 		require.Empty(t, p.late(all, bounds), "nothing is computed for that")
 	}
 }

@@ -147,7 +147,8 @@ func newPlannedPlan(seed uint64, round int) plan {
 	s.Farewells = []farewell{{Host: h[0]}}
 	add := func(n int, within time.Duration) {
 		for _, name := range h[1 : 1+n] {
-			s.Farewells = append(s.Farewells, farewell{Host: name, At: span(time.Duration(d.Int64N(int64(within/time.Millisecond)+1)) * time.Millisecond)})
+			s.Farewells = append(s.Farewells, farewell{Host: name,
+				At: span(time.Duration(d.Int64N(int64(within/time.Millisecond)+1)) * time.Millisecond)})
 		}
 	}
 	switch x := d.IntN(100); {
@@ -261,7 +262,8 @@ func (r *result) ownMoves() []move {
 func (s *plannedSummary) late() bool { return s != nil && s.Single.Gap.P99 > handOverTime.Seconds() }
 
 func (s *plannedSummary) table() table {
-	t := table{{"what happened", "kept in one place by", "rounds", "changes", "p50", "p99", "max", "at most " + handOverTime.String()}}
+	t := table{{"what happened", "kept in one place by", "rounds", "changes", "p50", "p99",
+		"max", "at most " + handOverTime.String()}}
 	for _, x := range append(slices.Clone(s.Rows), s.Single, s.Several) {
 		if x.Gap.Count == 0 {
 			continue
@@ -278,7 +280,8 @@ func (s *plannedSummary) table() table {
 // slow are the changes that took longer than is promised, one a line.
 func (s *plannedSummary) slow() (lines []string) {
 	for _, x := range s.Slow {
-		lines = append(lines, fmt.Sprintf("round %d, %s, %s to %s: %s", x.Round, x.Scene, x.Move.From, x.Move.To, short(x.Move.Gap)))
+		lines = append(lines, fmt.Sprintf("round %d, %s, %s to %s: %s", x.Round, x.Scene, x.Move.From, x.Move.To,
+			short(x.Move.Gap)))
 	}
 	return lines
 }

@@ -35,11 +35,13 @@ func checkFarewells(t *testing.T, p *plan, _ map[any]int) {
 }
 
 func TestPlannedPlan_IsAimedAtTheHolder(t *testing.T) {
-	p := plan{Shape: whole, Single: &singlePlan{Guard: cluster.ByMembers, Scene: chaseScene, Farewells: []farewell{{Host: "n2"}, {Host: "n4", At: span(30 * time.Millisecond)}}}}
+	p := plan{Shape: whole, Single: &singlePlan{Guard: cluster.ByMembers, Scene: chaseScene,
+		Farewells: []farewell{{Host: "n2"}, {Host: "n4", At: span(30 * time.Millisecond)}}}}
 	q := p
 	q.swap(q.victim(), "n4")
 	require.Equal(t, "no cut; members, stop n4 at 0s + stop n2 at 30ms", q.String())
-	require.Equal(t, "no cut; members, stop n2 at 0s + stop n4 at 30ms", p.String(), "the plan that was drawn is not touched")
+	require.Equal(t, "no cut; members, stop n2 at 0s + stop n4 at 30ms", p.String(),
+		"the plan that was drawn is not touched")
 	p.Single.Farewells[0].Leaves = true
 	require.Contains(t, p.String(), "leave n2 at 0s")
 }
@@ -54,12 +56,14 @@ func TestMovesOf_APlannedRound(t *testing.T) {
 		require.Zero(t, m.Bound)
 		causes = append(causes, m.Cause)
 	}
-	require.Equal(t, []cause{byHeal, cause(resignScene), cause(resignScene)}, causes, "what the round before has set going is not counted")
+	require.Equal(t, []cause{byHeal, cause(resignScene), cause(resignScene)}, causes,
+		"what the round before has set going is not counted")
 }
 
 // plannedRound is a round of planned changes with these gaps, in seconds.
 func plannedRound(round int, s scene, g cluster.Guard, gaps ...float64) result {
-	r := result{Plan: plan{Round: round, Mode: moduleMode, Single: &singlePlan{Scene: s, Guard: g, Farewells: []farewell{{Host: "n1"}}}}, Single: &singleResult{}}
+	r := result{Plan: plan{Round: round, Mode: moduleMode,
+		Single: &singlePlan{Scene: s, Guard: g, Farewells: []farewell{{Host: "n1"}}}}, Single: &singleResult{}}
 	r.Single.Moves = append(r.Single.Moves, move{Cause: byHeal, Gap: 9})
 	for _, gap := range gaps {
 		r.Single.Moves = append(r.Single.Moves, move{Cause: cause(s), From: "n1", To: "n2", Gap: gap})
@@ -69,7 +73,8 @@ func plannedRound(round int, s scene, g cluster.Guard, gaps ...float64) result {
 
 func TestPlanned_ShowsEachSceneAndWhatWasSlow(t *testing.T) {
 	results := []result{
-		plannedRound(4, stormScene, cluster.ByBoth, 0.05, 0.9), plannedRound(1, resignScene, cluster.ByMembers, 0.04, 0.2), plannedRound(2, departScene, cluster.ByBoth, 0.1),
+		plannedRound(4, stormScene, cluster.ByBoth, 0.05, 0.9), plannedRound(1, resignScene, cluster.ByMembers,
+			0.04, 0.2), plannedRound(2, departScene, cluster.ByBoth, 0.1),
 	}
 	s := sum(results...)
 	s.Single = summarizeSingle(results, nil)
@@ -94,7 +99,8 @@ func TestPlanned_ShowsEachSceneAndWhatWasSlow(t *testing.T) {
 }
 
 func TestOptions_OneWayToPlayAtATime(t *testing.T) {
-	for _, args := range [][]string{{"--planned", "--singleton"}, {"--planned", "--shards"}, {"--singleton", "--shards"}} {
+	for _, args := range [][]string{{"--planned", "--singleton"}, {"--planned", "--shards"},
+		{"--singleton", "--shards"}} {
 		_, err := parseOptions(args, new(bytes.Buffer))
 		require.Error(t, err, args)
 	}

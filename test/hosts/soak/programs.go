@@ -40,7 +40,8 @@ func newPrograms(ctx context.Context, dir string, progress io.Writer) (*programs
 		return nil, err
 	}
 	// An archive of the sources has no commit, and a program that is given may be of another one.
-	if said, err := exec.CommandContext(ctx, "git", "-C", root, "describe", "--always", "--dirty").Output(); err == nil && os.Getenv(cluster.BinaryEnv) == "" {
+	if said, err := exec.CommandContext(ctx, "git", "-C", root, "describe", "--always",
+		"--dirty").Output(); err == nil && os.Getenv(cluster.BinaryEnv) == "" {
 		commit = " (" + strings.TrimSpace(string(said)) + ")"
 	}
 	for m, flavour := range map[mode]serftest.Flavour{moduleMode: serftest.Module, debianMode: serftest.Debian} {
@@ -50,7 +51,8 @@ func newPrograms(ctx context.Context, dir string, progress io.Writer) (*programs
 		}
 		p.serf[m] = path
 	}
-	for _, x := range []struct{ label, path string }{{"", p.sbr}, {"serf ", p.serf[moduleMode]}, {"Debian's serf 0.9.4, which calls itself ", p.serf[debianMode]}} {
+	for _, x := range []struct{ label, path string }{{"", p.sbr}, {"serf ", p.serf[moduleMode]},
+		{"Debian's serf 0.9.4, which calls itself ", p.serf[debianMode]}} {
 		said, err := exec.CommandContext(ctx, x.path, "version").Output()
 		if err != nil {
 			return nil, fmt.Errorf("%s version: %w", x.path, err)

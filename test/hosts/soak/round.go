@@ -108,7 +108,8 @@ func (s *stage) play(ctx context.Context, p *plan) result {
 	g.result.Took, g.result.Busy = time.Since(g.start).Seconds(), busy.until(readProcessors())
 	if err != nil {
 		g.result.Error, g.result.CutShort = err.Error(), ctx.Err() != nil
-		g.result.TwoSides, g.result.BrokenChain = errors.Is(err, cluster.ErrTwoSides), errors.Is(err, cluster.ErrBroken)
+		g.result.TwoSides, g.result.BrokenChain = errors.Is(err, cluster.ErrTwoSides),
+			errors.Is(err, cluster.ErrBroken)
 		g.result.NotWhole = errors.Is(err, errNotWhole)
 	}
 	return g.result
@@ -157,7 +158,9 @@ func (g *game) run(ctx context.Context) error {
 
 // verdicts are those of the round.
 func (g *game) verdicts() []cluster.Entry {
-	return slices.DeleteFunc(g.cluster.Chain().Verdicts(), func(e cluster.Entry) bool { return e.Token <= g.token })
+	return slices.DeleteFunc(g.cluster.Chain().Verdicts(), func(e cluster.Entry) bool {
+		return e.Token <= g.token
+	})
 }
 
 // errNotWhole is in the error of a round in which not all five are members when they should be.
@@ -356,7 +359,8 @@ func (g *game) keptOut(ctx context.Context, losers, up []string) error {
 		for _, name := range losers {
 			near := slices.ContainsFunc(up, func(winner string) bool { return g.lab.Connected(name, winner) })
 			if len(up) > 0 && !near && g.cluster.Member(name).Ready(ctx) == nil {
-				return fmt.Errorf("%w: %s was started again and is ready, cut off from %v, who won", cluster.ErrTwoSides, name, up)
+				return fmt.Errorf("%w: %s was started again and is ready, cut off from %v, who won",
+					cluster.ErrTwoSides, name, up)
 			}
 		}
 		if !slept(ctx, watchEvery) {

@@ -35,7 +35,9 @@ const (
 
 // causes are in the order of the tables.
 var causes = []cause{
-	byHandOver, byRolling, cause(leaveScene), byDesertion, byBalance, byCut, cause(crashScene), cause(stillScene), cause(killScene), cause(agentScene), cause(runScene), cause(programScene), byOther, byMore, byHeal,
+	byHandOver, byRolling, cause(leaveScene), byDesertion, byBalance, byCut, cause(crashScene),
+	cause(stillScene), cause(killScene), cause(agentScene), cause(runScene), cause(programScene), byOther,
+	byMore, byHeal,
 }
 
 // move is a change of owner. Times are in seconds.
@@ -91,7 +93,8 @@ func (s *stage) singleBound() (time.Duration, error) {
 	in, _ := f.Times(len(hosts), "")
 	bound := boundOf(in, f.Margin(), s.kind.guard)
 	if s.kind.shards > 0 && s.kind.guard == cluster.ByBoth {
-		bound += f.Lease.Settings(config.ImplementationKubernetes).HeartbeatTimeout // first the coordinator's, then that of the shard
+		// first the coordinator's, then that of the shard
+		bound += f.Lease.Settings(config.ImplementationKubernetes).HeartbeatTimeout
 	}
 	return bound, nil
 }
@@ -143,7 +146,8 @@ func (g *game) account(context.Context) error {
 		const text = "two runs wrote at once, %d times, the longest for %v, and nothing had stood still"
 		errs = append(errs, fmt.Errorf(text, r.Overlaps, r.Overlap.Max))
 	}
-	if s := g.plan.Single.Scene; (s == rollingScene || s == leaveScene || g.plan.Single.planned()) && len(g.result.Downs) > 0 {
+	if s := g.plan.Single.Scene; (s == rollingScene || s == leaveScene || g.plan.Single.planned()) &&
+		len(g.result.Downs) > 0 {
 		errs = append(errs, fmt.Errorf("%s: it has downed %v", s, g.result.Downs))
 	}
 	return errors.Join(errs...)

@@ -35,16 +35,19 @@ func (s *stage) addLoad(ctx context.Context, p *programs, o *cluster.Options) er
 	if s.kind.shards > 0 {
 		o.Settings.Lease["heartbeat-interval"] = "2s" // there are nine leases on one small store
 		o.Shards = &cluster.Shards{
-			Program: filepath.Join(p.ledger, "shardhost"), Type: "work", Count: s.kind.shards, Guard: s.kind.guard, Ledger: s.ledger.URL(), Every: shardEvery,
+			Program: filepath.Join(p.ledger, "shardhost"), Type: "work", Count: s.kind.shards, Guard: s.kind.guard,
+			Ledger: s.ledger.URL(), Every: shardEvery,
 		}
 		s.load = shardLoad{o.Shards}
 		return nil
 	}
 	s.load = singleLoad{}
 	o.Singleton = &cluster.Singleton{
-		Name: resource, Guard: s.kind.guard, StopTimeout: stopTimeout, Env: []string{"LEDGER_URL=" + s.ledger.URL()},
+		Name: resource, Guard: s.kind.guard, StopTimeout: stopTimeout,
+		Env: []string{"LEDGER_URL=" + s.ledger.URL()},
 		Command: func(host string) []string {
-			return []string{filepath.Join(p.ledger, "write"), "--member", host, "--resource", resource, "--every", writeEvery.String()}
+			return []string{filepath.Join(p.ledger, "write"), "--member", host, "--resource", resource, "--every",
+				writeEvery.String()}
 		},
 		Settings: map[string]any{"lease-retry-interval": "1s"},
 	}

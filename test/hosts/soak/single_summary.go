@@ -54,7 +54,8 @@ var guards = []cluster.Guard{cluster.ByMembers, cluster.ByBoth}
 
 // summarizeSingle sums up rounds with singletons; nil: there were none.
 func summarizeSingle(results []result, reports []ledger.Report) *singleSummary {
-	s := &singleSummary{Overlaps: make(map[cluster.Guard]overlaps), Scenes: make(map[scene]int), Guards: make(map[cluster.Guard]int)}
+	s := &singleSummary{Overlaps: make(map[cluster.Guard]overlaps), Scenes: make(map[scene]int),
+		Guards: make(map[cluster.Guard]int)}
 	moves := make(map[cluster.Guard]map[cause][]move)
 	for _, g := range guards {
 		moves[g] = make(map[cause][]move)
@@ -136,7 +137,8 @@ func (s *singleSummary) broken() bool { return s != nil && !s.Ledger.Clean() }
 func (s *singleSummary) late() bool { return s != nil && s.Planned.late() }
 
 func (s *singleSummary) movesTable() table {
-	t := table{{"what happened", "kept in one place by", "moves", "without work, p50 / p99 / max", "from the fault to work, p50 / p99 / max", "computed bound", "above it", "after verdict and margin"}}
+	t := table{{"what happened", "kept in one place by", "moves", "without work, p50 / p99 / max",
+		"from the fault to work, p50 / p99 / max", "computed bound", "above it", "after verdict and margin"}}
 	for _, x := range s.Rows {
 		if x.Gap.Count == 0 {
 			continue
@@ -145,17 +147,20 @@ func (s *singleSummary) movesTable() table {
 		if x.Since.Count > 0 {
 			bound, over = short(x.Bound), fmt.Sprintf("%d of %d", x.Over, x.Since.Count)
 		}
-		t = append(t, []string{string(x.Cause), string(x.Guard), strconv.Itoa(x.Gap.Count), x.Gap.three(), x.Since.three(), bound, over, x.Beyond.three()})
+		t = append(t, []string{string(x.Cause), string(x.Guard), strconv.Itoa(x.Gap.Count), x.Gap.three(),
+			x.Since.three(), bound, over, x.Beyond.three()})
 	}
 	return t
 }
 
 func (s *singleSummary) overlapTable() table {
-	t := table{{"kept in one place by", "rounds", "rounds with an overlap", "overlaps", "in all", "the longest", "writes in them that the fence refused", "refused in all"}}
+	t := table{{"kept in one place by", "rounds", "rounds with an overlap", "overlaps", "in all", "the longest",
+		"writes in them that the fence refused", "refused in all"}}
 	for _, g := range guards {
 		o := s.Overlaps[g]
 		t = append(t, []string{
-			string(g), strconv.Itoa(o.Rounds), strconv.Itoa(o.With), strconv.Itoa(o.Count), short(o.Sum.Total.Seconds()), short(o.Sum.Max.Seconds()),
+			string(g), strconv.Itoa(o.Rounds), strconv.Itoa(o.With), strconv.Itoa(o.Count),
+			short(o.Sum.Total.Seconds()), short(o.Sum.Max.Seconds()),
 			strconv.Itoa(o.Sum.Refused), strconv.Itoa(o.Refused),
 		})
 	}

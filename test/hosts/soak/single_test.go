@@ -98,7 +98,8 @@ func TestMovesOf_AreToldApartByWhenTheyWere(t *testing.T) {
 	change := func(at time.Duration) ledger.Change {
 		return ledger.Change{From: "n1", To: "n2", At: at * time.Second, Gap: time.Second}
 	}
-	log := marks{begin: 10 * time.Second, ready: 12 * time.Second, cut: 20 * time.Second, healed: 40 * time.Second, end: 50 * time.Second}
+	log := marks{begin: 10 * time.Second, ready: 12 * time.Second, cut: 20 * time.Second,
+		healed: 40 * time.Second, end: 50 * time.Second}
 	changes := []ledger.Change{change(9), change(11), change(15), change(29), change(30), change(45)}
 	causesOf := func(p plan, log marks) (all []cause) {
 		for _, m := range movesOf(changes, &p, log, fate{}, 12*time.Second) {
@@ -111,8 +112,10 @@ func TestMovesOf_AreToldApartByWhenTheyWere(t *testing.T) {
 	more := plan{Shape: halves, Faults: []fault{{Kind: storeSome}}, Single: &singlePlan{Scene: cutScene}}
 	require.Equal(t, []cause{byHeal, byHandOver, byMore, byMore, byHeal}, causesOf(more, log))
 	rolling := plan{Shape: whole, Single: &singlePlan{Scene: rollingScene}}
-	require.Equal(t, []cause{byHeal, byHandOver, byRolling, byRolling, byRolling}, causesOf(rolling, log), "nothing was cut that could be healed")
-	require.Equal(t, []cause{byHeal, byHandOver, byHandOver, byHandOver, byHandOver}, causesOf(clean, marks{begin: log.begin, ready: log.ready}), "it has failed before the cut")
+	require.Equal(t, []cause{byHeal, byHandOver, byRolling, byRolling, byRolling}, causesOf(rolling, log),
+		"nothing was cut that could be healed")
+	require.Equal(t, []cause{byHeal, byHandOver, byHandOver, byHandOver, byHandOver},
+		causesOf(clean, marks{begin: log.begin, ready: log.ready}), "it has failed before the cut")
 
 	stays := []ledger.Change{{From: "n3", To: "n3", At: 29 * time.Second}}
 	require.Equal(t, []move{{Cause: byOther, From: "n3", To: "n3"}},
@@ -131,8 +134,9 @@ func TestAfterMargin_OnlyWhereABoundIsComputed(t *testing.T) {
 
 func TestDisorder(t *testing.T) {
 	r := ledger.Report{
-		Violations: []ledger.Violation{{Resource: "a", At: 5, Token: 1, Newest: 2}, {Resource: "b", At: 7, Token: 3, Newest: 4, Member: "n1"}},
-		Shared:     []ledger.SharedToken{{Resource: "c", Token: 9, Members: []string{"n1", "n2"}}},
+		Violations: []ledger.Violation{{Resource: "a", At: 5, Token: 1, Newest: 2},
+			{Resource: "b", At: 7, Token: 3, Newest: 4, Member: "n1"}},
+		Shared: []ledger.SharedToken{{Resource: "c", Token: 9, Members: []string{"n1", "n2"}}},
 	}
 	errs := disorder(&r, 5)
 	require.Len(t, errs, 2, "what was before is another round's")
@@ -141,7 +145,8 @@ func TestDisorder(t *testing.T) {
 }
 
 func TestBoundOf_AddsUp(t *testing.T) {
-	in := timing.Input{Members: 5, Gossip: timing.LAN(), StableAfter: 4 * time.Second, HeartbeatTimeout: 10 * time.Second}
+	in := timing.Input{Members: 5, Gossip: timing.LAN(), StableAfter: 4 * time.Second,
+		HeartbeatTimeout: 10 * time.Second}
 	d := timing.Compute(in).Detection
 	members := boundOf(in, 3*time.Second, cluster.ByMembers)
 	require.Equal(t, max(d.Majority.Worst, d.Lone.Worst)+7200*time.Millisecond, members)
@@ -153,7 +158,8 @@ func TestSingle_ShowsWhatTheLedgerSays(t *testing.T) {
 		{Plan: newSinglePlan(1, 1), Single: &singleResult{Moves: []move{{Cause: byHandOver, Gap: 0.05}}, Refused: 7, Overlaps: 1, Overlap: ledger.Sum{Total: time.Second, Max: time.Second, Refused: 3}}},
 		{Plan: newSinglePlan(1, 2), Single: &singleResult{Moves: []move{{Cause: byCut, Gap: 8, Since: 13, Bound: 12}, {Cause: byCut, Gap: 7, Since: 9, Bound: 12}}}},
 	}
-	s := summary{Seed: 1, Played: 2, Planned: 2, Single: summarizeSingle(results, []ledger.Report{{Lines: 5, Accepted: 4, Refused: 1}, {Lines: 2, Accepted: 2}})}
+	s := summary{Seed: 1, Played: 2, Planned: 2, Single: summarizeSingle(results,
+		[]ledger.Report{{Lines: 5, Accepted: 4, Refused: 1}, {Lines: 2, Accepted: 2}})}
 	require.False(t, s.Failed())
 	requireLines(t, s.write,
 		"entries that reached the ledger 7: 6 accepted, 1 refused; 0 runs", "accepted with an older token after a newer one 0",
@@ -166,7 +172,8 @@ func TestSingle_ShowsWhatTheLedgerSays(t *testing.T) {
 // One line out of order anywhere fails the run.
 func TestFailed_OnAnOlderTokenAfterANewerOne(t *testing.T) {
 	results := []result{{Plan: newSinglePlan(1, 1), Single: &singleResult{}}}
-	for _, bad := range []ledger.Report{{Violations: []ledger.Violation{{Token: 1, Newest: 2}}}, {Shared: []ledger.SharedToken{{Token: 1}}}} {
+	for _, bad := range []ledger.Report{{Violations: []ledger.Violation{{Token: 1, Newest: 2}}},
+		{Shared: []ledger.SharedToken{{Token: 1}}}} {
 		s := summary{Single: summarizeSingle(results, []ledger.Report{{}, bad})}
 		require.True(t, s.Failed())
 	}

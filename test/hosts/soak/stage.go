@@ -87,7 +87,8 @@ func newStage(ctx context.Context, p *programs, store string, k stageKind, dir s
 	if s.store, err = cluster.StartStore(ctx, l, "store", store, os.Stderr); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
-	o := cluster.Options{Hosts: hosts, SBR: p.sbr, Serf: p.serf[k.mode], Own: k.mode == ownMode, Settings: settings(k.stable)}
+	o := cluster.Options{Hosts: hosts, SBR: p.sbr, Serf: p.serf[k.mode], Own: k.mode == ownMode,
+		Settings: settings(k.stable)}
 	if k.mode == debianMode {
 		o.Flavour = serftest.Debian
 	}
@@ -169,7 +170,9 @@ func (s *stage) cut(p *plan) error {
 
 // flap cuts and heals until ctx ends.
 func (s *stage) flap(ctx context.Context, p *plan) error {
-	return s.lab.Flap(ctx, time.Duration(p.Down), time.Duration(p.Up), func() error { return s.lab.Partition(p.Sides...) })
+	return s.lab.Flap(ctx, time.Duration(p.Down), time.Duration(p.Up), func() error {
+		return s.lab.Partition(p.Sides...)
+	})
 }
 
 // strike makes a fault happen, and returns when it is there; a server that is away is back then.
@@ -218,7 +221,9 @@ func (s *stage) strike(ctx context.Context, f *fault) error {
 	case crash, runKilled, programKilled:
 		return s.hurt(ctx, f)
 	case storeKilled:
-		return s.away(ctx, f, func() error { s.store.Kill(); return nil }, func() error { return s.store.Start(ctx) })
+		return s.away(ctx, f, func() error { s.store.Kill(); return nil }, func() error {
+			return s.store.Start(ctx)
+		})
 	case storePaused:
 		return s.away(ctx, f, func() error { return s.store.Pause(ctx) }, s.store.Continue)
 	default:
@@ -266,7 +271,9 @@ func isDown(m *cluster.Member) (bool, error) {
 		return true, nil
 	}
 	hooks, err := m.Hooks()
-	return slices.ContainsFunc(hooks, func(h cluster.Hook) bool { return h.Event == "down" && h.At.After(p.Started()) }), err
+	return slices.ContainsFunc(hooks, func(h cluster.Hook) bool {
+		return h.Event == "down" && h.At.After(p.Started())
+	}), err
 }
 
 // killAndRestart ends a process at once and returns when the next one has been started.

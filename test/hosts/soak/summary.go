@@ -134,11 +134,17 @@ func summarize(results []result, planned int, took time.Duration, versions []str
 		shapes = append(shapes, ofShape(i))
 	}
 	for _, shape := range shapes {
-		s.Shapes = append(s.Shapes, rowOf(string(shape), having(results, func(p *plan) bool { return p.Shape == shape })))
+		s.Shapes = append(s.Shapes, rowOf(string(shape),
+			having(results, func(p *plan) bool { return p.Shape == shape })))
 	}
-	s.Faults = append(s.Faults, rowOf(noFault, having(results, func(p *plan) bool { return len(p.Faults) == 0 })))
-	for _, k := range append([]kind{storeSome, storeSide, storeAll, pause, kill, storeKilled, storePaused, healEarly, secondCut}, deeds...) {
-		s.Faults = append(s.Faults, rowOf(string(k), having(results, func(p *plan) bool { return p.has(k) != nil })))
+	s.Faults = append(s.Faults, rowOf(noFault, having(results, func(p *plan) bool {
+		return len(p.Faults) == 0
+	})))
+	for _, k := range append([]kind{storeSome, storeSide, storeAll, pause, kill, storeKilled, storePaused,
+		healEarly, secondCut}, deeds...) {
+		s.Faults = append(s.Faults, rowOf(string(k), having(results, func(p *plan) bool {
+			return p.has(k) != nil
+		})))
 	}
 	for _, stable := range slices.Compact(slices.Concat(stables, reference)) {
 		all := having(results, func(p *plan) bool { return p.Stable == stable && p.has(storeSide) == nil })
@@ -182,7 +188,8 @@ func rowOf(name string, results []result) row {
 			resolution, idle = append(resolution, r.Resolution), append(idle, r.Nobody)
 		}
 	}
-	x.Active, x.CutOff, x.Resolution, x.Nobody = distribution(active), distribution(cut), distribution(resolution), distribution(idle)
+	x.Active, x.CutOff, x.Resolution, x.Nobody = distribution(active), distribution(cut),
+		distribution(resolution), distribution(idle)
 	return x
 }
 
@@ -232,7 +239,8 @@ func writeProgress(w io.Writer, r *result, done, total int, o *options) {
 	fmt.Fprintf(w, "%3d/%d  round %d  %s  %s: %s; %s; %.0f s, processors %.0f %% busy\n",
 		done, total, r.Plan.Round, r.Plan.Mode, r.Text, state, r.times(), r.Took, 100*r.Busy)
 	if r.failed() {
-		fmt.Fprintf(w, "        %s\n        again: %s\n        logs:  %s\n", strings.ReplaceAll(r.Error, "\n", "\n        "), command(o, r.Plan.Round), r.Logs)
+		fmt.Fprintf(w, "        %s\n        again: %s\n        logs:  %s\n",
+			strings.ReplaceAll(r.Error, "\n", "\n        "), command(o, r.Plan.Round), r.Logs)
 	}
 }
 
@@ -297,13 +305,15 @@ func (x *row) survivors() string {
 }
 
 func rowsTable(first string, rows []row) table {
-	t := table{{first, "rounds", "one side", "nobody", "nothing decided", "failed", "up of the possible", "double-active, store reached", "double-active, cut off", "resolution", "nobody active"}}
+	t := table{{first, "rounds", "one side", "nobody", "nothing decided", "failed", "up of the possible",
+		"double-active, store reached", "double-active, cut off", "resolution", "nobody active"}}
 	for _, x := range rows {
 		if x.Rounds == 0 {
 			continue
 		}
 		t = append(t, []string{
-			x.Fault, strconv.Itoa(x.Rounds), strconv.Itoa(x.Outcomes[oneSide]), strconv.Itoa(x.Outcomes[nobody]), strconv.Itoa(x.Outcomes[nothing]), strconv.Itoa(x.Failed),
+			x.Fault, strconv.Itoa(x.Rounds), strconv.Itoa(x.Outcomes[oneSide]), strconv.Itoa(x.Outcomes[nobody]),
+			strconv.Itoa(x.Outcomes[nothing]), strconv.Itoa(x.Failed),
 			x.survivors(), x.Active.three(), x.CutOff.three(), x.Resolution.three(), x.Nobody.three(),
 		})
 	}
@@ -337,7 +347,8 @@ func (s *summary) write(w io.Writer) error {
 	}
 	if s.Single == nil || s.Single.Planned == nil {
 		fmt.Fprintln(w, "Double-active time (p50, p99, max below: of each row)")
-		for _, t := range []table{s.classTable(), rowsTable("shape", append(s.Shapes, s.All)), rowsTable("further fault", s.Faults)} {
+		for _, t := range []table{s.classTable(), rowsTable("shape", append(s.Shapes, s.All)),
+			rowsTable("further fault", s.Faults)} {
 			if err := t.text(w); err != nil {
 				return err
 			}
@@ -362,7 +373,8 @@ func (s *summary) write(w io.Writer) error {
 }
 
 func (s *summary) headline() string {
-	text := fmt.Sprintf("%d rounds of seed %d in %v, %d at a time: %d failed", s.Played, s.Seed, time.Duration(s.Seconds*float64(time.Second)).Round(time.Second), s.Parallel, len(s.Problems))
+	text := fmt.Sprintf("%d rounds of seed %d in %v, %d at a time: %d failed", s.Played, s.Seed,
+		time.Duration(s.Seconds*float64(time.Second)).Round(time.Second), s.Parallel, len(s.Problems))
 	if s.Played < s.Planned {
 		text += fmt.Sprintf("; %d were planned", s.Planned)
 	}

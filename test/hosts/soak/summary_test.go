@@ -29,9 +29,12 @@ func TestDistribution_NearestRank(t *testing.T) {
 // played is a round with one loser.
 func played(round int, s shape, active float64, faults ...fault) result {
 	return result{
-		Plan: plan{Round: round, Mode: moduleMode, Shape: s, Sides: [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}}, Faults: faults},
-		Text: string(s), Outcome: oneSide, Up: []string{"n1", "n2", "n3"}, Verdicts: []uint64{uint64(round)}, Downs: map[string]string{"n4#x": "lost"},
-		Active: []activity{{Member: "n4", Class: reaches, Seconds: active}}, Resolution: 5, Nobody: 4, Rejoin: 7, Took: 20, Bound: 10, Busy: 0.5,
+		Plan: plan{Round: round, Mode: moduleMode, Shape: s, Sides: [][]string{{"n1", "n2", "n3"}, {"n4", "n5"}},
+			Faults: faults},
+		Text: string(s), Outcome: oneSide, Up: []string{"n1", "n2", "n3"}, Verdicts: []uint64{uint64(round)},
+		Downs:  map[string]string{"n4#x": "lost"},
+		Active: []activity{{Member: "n4", Class: reaches, Seconds: active}}, Resolution: 5, Nobody: 4, Rejoin: 7,
+		Took: 20, Bound: 10, Busy: 0.5,
 	}
 }
 
@@ -214,7 +217,8 @@ func TestTimeline_Nobody(t *testing.T) {
 	require.Equal(t, time.Second, x.nobody(3*time.Second), "up to the end")
 
 	stands := cutTimeline()
-	stands.stands([]stretch{{Host: "n1", Trouble: stopped, From: at(6.5), To: at(6.9)}, {Host: "n2", Trouble: noStore, From: at(0)}})
+	stands.stands([]stretch{{Host: "n1", Trouble: stopped, From: at(6.5), To: at(6.9)},
+		{Host: "n2", Trouble: noStore, From: at(0)}})
 	require.Equal(t, 4400*time.Millisecond, stands.nobody(9*time.Second), "the only one stands still")
 
 	killed := cutTimeline()
@@ -230,7 +234,8 @@ func TestTimeline_OtherIncarnationsDoNotCount(t *testing.T) {
 }
 
 func TestProcessors(t *testing.T) {
-	a, b := parseProcessors("cpu  100 0 50 800 50 0 0 0 7 7"), parseProcessors("cpu  150 0 100 840 60 0 0 50 9 9")
+	a, b := parseProcessors("cpu  100 0 50 800 50 0 0 0 7 7"),
+		parseProcessors("cpu  150 0 100 840 60 0 0 50 9 9")
 	require.Equal(t, processors{idle: 850, total: 1000}, a)
 	require.InDelta(t, 0.75, a.until(b), 1e-9)
 	require.Zero(t, a.until(a))

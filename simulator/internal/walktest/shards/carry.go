@@ -86,7 +86,8 @@ func (w *walker) send(s *state, from, to int, b body) {
 	switch {
 	case !s.Talk(from, to):
 	case from == to,
-		b.Msg.Kind == message.Noted && b.Kind == walktest.Answer && g.Late+g.Twice+g.Lost == 0 && !s.Members[to].Paused:
+		b.Msg.Kind == message.Noted && b.Kind == walktest.Answer && g.Late+g.Twice+g.Lost == 0 &&
+			!s.Members[to].Paused:
 		w.AtOnce(l)
 	default:
 		if b.Kind == walktest.Question && s.Members[to].Paused { // a paused member needs only the newest
@@ -177,8 +178,9 @@ func (w *walker) askHost(s *state, i, from int, b *body) {
 	for _, t := range b.Msg.Takes {
 		phase, number := has.Shard(t.Shard)
 		if after, by := m.Shard(t.Shard); t.Number < number && (after != phase || by != number) {
-			w.Search.Broken(s, "F", fmt.Sprintf("%s, which has shard %d by the order %s, lets %s have it by an older one",
-				name(i), t.Shard, walktest.Number(number), name(from)))
+			w.Search.Broken(s, "F",
+				fmt.Sprintf("%s, which has shard %d by the order %s, lets %s have it by an older one",
+					name(i), t.Shard, walktest.Number(number), name(from)))
 		}
 	}
 	w.Carry(s, i, effects)

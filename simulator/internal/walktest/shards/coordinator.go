@@ -210,19 +210,24 @@ type adversarialAllocator struct {
 }
 
 // Next returns the moves that the allocator would begin now, and those that it wishes.
-func (f *adversarialAllocator) Next(members []allocation.Member, current map[string]allocation.Placement) []allocation.Move {
+func (f *adversarialAllocator) Next(members []allocation.Member,
+	current map[string]allocation.Placement) []allocation.Move {
 	moves := f.Allocator.Next(members, current)
 	for n, shard := range f.Shards() {
 		if f.wishes[n] == nobody {
 			continue
 		}
 		to, at := name(int(f.wishes[n])), current[shard]
-		possible := slices.ContainsFunc(members, func(m allocation.Member) bool { return m.ID == to && !m.Leaving && !m.Unreachable })
+		possible := slices.ContainsFunc(members, func(m allocation.Member) bool {
+			return m.ID == to && !m.Leaving && !m.Unreachable
+		})
 		if !possible {
 			continue
 		}
 		moves = slices.DeleteFunc(moves, func(m allocation.Move) bool { return m.Shard == shard })
-		cutOff := slices.ContainsFunc(members, func(m allocation.Member) bool { return m.ID == at.Owner && m.Unreachable })
+		cutOff := slices.ContainsFunc(members, func(m allocation.Member) bool {
+			return m.ID == at.Owner && m.Unreachable
+		})
 		if at.Owner != to && at.To == "" && !cutOff {
 			moves = append(moves, allocation.Move{Shard: shard, From: at.Owner, To: to, Reason: allocation.Preferred})
 		}

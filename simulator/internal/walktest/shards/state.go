@@ -99,7 +99,8 @@ func name(i int) sbr.ID { return walktest.Name(i) }
 
 func key(i int) message.Key { return keys[i] }
 
-var keys = [walktest.MaxMembers]message.Key{message.KeyOf(walktest.Name(0)), message.KeyOf(walktest.Name(1)), message.KeyOf(walktest.Name(2)), message.KeyOf(walktest.Name(3))}
+var keys = [walktest.MaxMembers]message.Key{message.KeyOf(walktest.Name(0)), message.KeyOf(walktest.Name(1)),
+	message.KeyOf(walktest.Name(2)), message.KeyOf(walktest.Name(3))}
 
 // host returns the machine of a member, to be changed.
 func (s *state) host(i int) *host.Machine {

@@ -90,7 +90,8 @@ func (w *walker) DescribeMore(s *state, mv walktest.Move) string {
 	case appoints:
 		return fmt.Sprintf("%s COORDINATES", name(i))
 	case changes:
-		return fmt.Sprintf("%s COORDINATES instead of %s, which does not know", name(i), name(int(s.coordinators[0].at)))
+		return fmt.Sprintf("%s COORDINATES instead of %s, which does not know", name(i),
+			name(int(s.coordinators[0].at)))
 	case wants:
 		return fmt.Sprintf("shard %d belongs on %s NOW", n, name(i))
 	default:

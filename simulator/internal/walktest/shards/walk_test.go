@@ -10,7 +10,8 @@ import (
 // TestWalk_KeepsEveryPromise walks everything that the plan allows; see package walktest for its flags.
 func TestWalk_KeepsEveryPromise(t *testing.T) {
 	walktest.Walk(shards.Walk).Keeps(t, walktest.Walks{
-		Quick: shards.Quick(), Normal: shards.Normal(), Thorough: shards.Thorough(), Short: 4000, ShortQuick: 60_000,
+		Quick: shards.Quick(), Normal: shards.Normal(), Thorough: shards.Thorough(), Short: 4000,
+		ShortQuick: 60_000,
 	})
 }
 

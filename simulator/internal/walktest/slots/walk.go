@@ -45,7 +45,8 @@ func Thorough() []walktest.Options {
 		"a cut, a crash", "a resignation, a crash", "forming, a cut", "a lost lease, a cut",
 		"a lost lease, a lost lease, a slow end", "a silent store, a crash, a late message", "three, a lost lease, a pause",
 	}
-	return append(walktest.Plan(false, append(both, "three, an old newcomer, a pause")...), walktest.Plan(true, append(both, leases...)...)...)
+	return append(walktest.Plan(false, append(both, "three, an old newcomer, a pause")...),
+		walktest.Plan(true, append(both, leases...)...)...)
 }
 
 // state is everything.
@@ -197,7 +198,8 @@ func (w *walker) send(s *state, from, to int, b body) {
 	}
 	if b.Kind == walktest.Question && stands { // a paused member needs only the newest
 		s.Packets.Drop(func(o *packet) bool {
-			return o.From == l.From && o.To == l.To && o.Body.Kind == walktest.Question && o.Body.Msg.Kind == b.Msg.Kind
+			return o.From == l.From && o.To == l.To && o.Body.Kind == walktest.Question &&
+				o.Body.Msg.Kind == b.Msg.Kind
 		})
 	}
 	s.Packets.Send(l)
@@ -208,7 +210,8 @@ func (w *walker) Deliver(s *state, l packet) {
 	i, from, x := int(l.To), walktest.Name(int(l.From)), &l.Body
 	switch {
 	case x.Kind != walktest.Question:
-		w.Step(s, i, core.Answered[handover.Message]{From: from, Message: x.Msg, Unserved: x.Kind == walktest.Unserved})
+		w.Step(s, i, core.Answered[handover.Message]{From: from, Message: x.Msg,
+			Unserved: x.Kind == walktest.Unserved})
 	case !s.Members[i].Closed:
 		w.Step(s, i, core.Asked[handover.Message]{Ref: uint64(l.From), From: from, Message: x.Msg})
 	case x.Msg.Kind == handover.Take || x.Msg.Kind == handover.HandOver:

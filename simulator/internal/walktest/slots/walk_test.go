@@ -9,7 +9,8 @@ import (
 
 // TestWalk_KeepsEveryPromise walks everything that the plan allows; see package walktest for its flags.
 func TestWalk_KeepsEveryPromise(t *testing.T) {
-	walktest.Walk(slots.Walk).Keeps(t, walktest.Walks{Normal: slots.Normal(), Thorough: slots.Thorough(), Short: 20000})
+	walktest.Walk(slots.Walk).Keeps(t, walktest.Walks{Normal: slots.Normal(), Thorough: slots.Thorough(),
+		Short: 20000})
 }
 
 // TestWalk_FindsWhatBreaksAPromise walks under settings that package handover forbids.
