@@ -50,8 +50,7 @@ func because(ctx context.Context, err error) error {
 	if cause == nil || errors.Is(err, cause) {
 		return err
 	}
-	if err == context.Canceled ||
-		err == context.DeadlineExceeded { //nolint:errorlint // the bare ones carry no more
+	if err == context.Canceled || err == context.DeadlineExceeded { //nolint:errorlint // the bare ones carry no more
 		return cause
 	}
 	return fmt.Errorf("%w (%w)", cause, err)

@@ -22,8 +22,7 @@ func identify(f *os.File) (identity, error) {
 		return identity{}, &fs.PathError{Op: "fstat", Path: f.Name(), Err: err}
 	}
 	// The types of the fields differ from system to system.
-	return identity{device: uint64(st.Dev), inode: uint64(st.Ino), changed: st.Ctim.Nano(),
-		size: int64(st.Size)}, nil //nolint:unconvert // see above
+	return identity{device: uint64(st.Dev), inode: uint64(st.Ino), changed: st.Ctim.Nano(), size: int64(st.Size)}, nil //nolint:unconvert // see above
 }
 
 func replace(from, to string) error { return os.Rename(from, to) }
@@ -32,8 +31,7 @@ func replace(from, to string) error { return os.Rename(from, to) }
 // before it touches the disk.
 func notRenamed(err error) bool {
 	for _, target := range []error{
-		syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.EBUSY, syscall.EISDIR, syscall.ENOTDIR, syscall.EXDEV,
-		syscall.ENOENT, syscall.ELOOP,
+		syscall.EACCES, syscall.EPERM, syscall.EROFS, syscall.EBUSY, syscall.EISDIR, syscall.ENOTDIR, syscall.EXDEV, syscall.ENOENT, syscall.ELOOP,
 	} {
 		if errors.Is(err, target) {
 			return true
