@@ -119,11 +119,11 @@ func ExamplePlan() {
 // Mistakes are named all at once; Run fails the test with them.
 func ExampleScenario_Set() {
 	_, err := simulator.New("typo").
-		Set("cluster: {split-brain-resolver: {lease-majority: {rele: db}}}").
+		Set("cluster: {split-brain-resolver: {lease-majority: {rolle: db}}}").
 		At(time.Minute, simulator.Crash("n6")).
 		Build(1)
 	fmt.Println(err)
 	// Output:
-	// scenario "typo": Set:1: cluster.split-brain-resolver.lease-majority.rele: unknown key; the nearest known key is role
+	// scenario "typo": Set:1: cluster.split-brain-resolver.lease-majority.rolle: unknown key; the nearest known key is role
 	// scenario "typo": at 1m0s: steps[0].crash: no member is called "n6"; the nearest name is n1
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/internal/strictyaml"
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr/timing"
@@ -262,6 +263,9 @@ func (c *checker) singleton(f *File) {
 	}
 	c.positive("singleton.lease-retry-interval", s.LeaseRetryInterval)
 	c.positive("singleton.hand-over-retry-interval", s.HandOverRetryInterval)
+	if d := s.HandOverRetryInterval; d > slot.MaxRetryInterval {
+		c.Add("singleton.hand-over-retry-interval", "is %v: it must be at most %v", d, slot.MaxRetryInterval)
+	}
 	if s.NumberOfRetries < 1 {
 		c.Add("singleton.number-of-retries", "is %d: it must be at least 1", s.NumberOfRetries)
 	}

@@ -52,6 +52,8 @@ func TestParse_NamesEveryProblem(t *testing.T) {
 		{"singleton: {use-lease: redis}", `sbr.yaml:2: singleton.use-lease: "redis" is unknown; known are kubernetes, file, etcd, postgres, mongodb`},
 		{"singleton: {use-lease: file}", "sbr.yaml: lease.file.path: is empty: singleton.use-lease: file needs the path of a file that all members share; each singleton has one beside it"},
 		{"singleton: {lease-retry-interval: 0s}", "sbr.yaml:2: singleton.lease-retry-interval: is 0s: it must be more than 0s"},
+		{"singleton: {hand-over-retry-interval: 4m}",
+			"sbr.yaml:2: singleton.hand-over-retry-interval: is 4m0s: it must be at most 3m20s"},
 		{"singleton: {hand-over-retry-interval: -1s}", "sbr.yaml:2: singleton.hand-over-retry-interval: is -1s: it must be more than 0s"},
 		{"singleton: {number-of-retries: 0}", "sbr.yaml:2: singleton.number-of-retries: is 0: it must be at least 1"},
 		{"singleton: {removal-margin: on}", "sbr.yaml:2: singleton.removal-margin: is on: it must be off (stable-after is taken) or a duration such as 30s"},

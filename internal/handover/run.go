@@ -146,7 +146,7 @@ func (m *Machine) runEnded(e slot.RunEnded) {
 	switch {
 	case m.slot.Phase == slot.Stopping:
 		m.release()
-	case again && e.Newer > m.slot.Token:
+	case again && e.Newer > 0 && e.Newer >= m.slot.Token: // equal: all numbers under it are spent
 		m.hear(e.Newer)
 		m.gaveWay, m.notBefore = "", m.Now+e.Rest
 		m.release() // and take the slot again: a lease has another token then

@@ -129,6 +129,19 @@ func TestToken_NeverWraps(t *testing.T) {
 	})
 }
 
+// A run that can do nothing more under its token (the coordinator of shards whose numbers are spent) gets
+// another one, also with a lease: the lease is given back and taken again.
+func TestLease_ATokenThatIsSpentIsNotUsedAgain(t *testing.T) {
+	for name, newer := range map[string]uint64{"spent": 1, "a newer one is known": 7, "neither": 0} {
+		t.Run(name, func(t *testing.T) {
+			a := newAlone(t, useLease)
+			a.step(slot.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 1})
+			a.step(slot.RunEnded{Run: 1, Again: true, Newer: newer})
+			require.Len(t, only[slot.ReleaseLease](a.got), int(min(newer, 1)))
+		})
+	}
+}
+
 func TestLease_LossHeardBeforeTheGrant(t *testing.T) {
 	a := newAlone(t, useLease)
 	a.step(slot.LeaseLost{Attempt: 1, Why: "fast"})

@@ -128,7 +128,10 @@ func (p *Program) startProgram(o Options, reports *json.Decoder) error {
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { _ = p.conn.SetDeadline(time.Unix(1, 0)) })()
 	var r report
-	err := p.to.Encode(order{Start: &start{Options: o, Limit: limitOf(o.Until), Terminal: p.restore}})
+	err := p.to.Encode(order{Start: &start{
+		Options: o, Path: words{o.Path}, Args: o.Args, Env: o.Env, Orphaned: o.Orphaned,
+		Limit: limitOf(o.Until), Terminal: p.restore,
+	}})
 	if err == nil {
 		err = reports.Decode(&r)
 	}

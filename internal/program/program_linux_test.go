@@ -181,3 +181,12 @@ func TestStart_LooksAsWithoutAKeeper(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, read(t, file+".plain"), read(t, file))
 }
+
+// The words of a command line and of an environment are bytes.
+func TestStart_WordsThatAreNoUTF8(t *testing.T) {
+	o, file := options(t, `printf '%s %s' "$1" "$ODD" > "$PIDS"`)
+	o.Args, o.Env = append(o.Args, "sh", "caf\xe9"), append(o.Env, "ODD=na\xefve")
+	p := begin(t, o)
+	ended(t, p, []int{p.Pid()})
+	require.Equal(t, "caf\xe9 na\xefve", read(t, file))
+}

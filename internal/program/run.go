@@ -5,6 +5,7 @@ package program
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -257,10 +258,32 @@ type order struct {
 
 type start struct {
 	Options
+	// They stand for those of Options. Path is one word.
+	Path, Args, Env, Orphaned words
 	// Limit is Options.Until.
 	Limit limit
 	// Terminal is the process group that has the terminal and hands it to the program. Zero: none.
 	Terminal int
+}
+
+// words are strings of the system. They need not be UTF-8, as strings are in JSON.
+type words []string
+
+func (w words) MarshalJSON() ([]byte, error) {
+	all := make([][]byte, len(w))
+	for i := range w {
+		all[i] = []byte(w[i])
+	}
+	return json.Marshal(all)
+}
+
+func (w *words) UnmarshalJSON(data []byte) error {
+	var all [][]byte
+	err := json.Unmarshal(data, &all)
+	for _, word := range all {
+		*w = append(*w, string(word))
+	}
+	return err
 }
 
 // limit is a moment by the clock that all processes of a machine share (see uptime). Zero: none.

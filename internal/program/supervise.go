@@ -41,7 +41,7 @@ func Supervise() error {
 		return nil // its parent has ended before it could say what to start
 	case err != nil:
 		return fmt.Errorf("%w: %w", ErrNotSupervisor, err)
-	case first.Start == nil:
+	case first.Start == nil || len(first.Start.Path) != 1:
 		return ErrNotSupervisor
 	}
 	s := &supervisor{start: *first.Start, until: first.Start.Limit, to: json.NewEncoder(parent),
@@ -133,10 +133,10 @@ func (s *supervisor) fork() error {
 	if left, ok := s.until.left(); ok && left <= s.start.Notice { // it would be asked to end at once
 		return ErrTooLate
 	}
-	pid, err := syscall.ForkExec(s.start.Path, s.start.Args,
+	pid, err := syscall.ForkExec(s.start.Path[0], s.start.Args,
 		&syscall.ProcAttr{Env: s.start.Env, Files: []uintptr{0, 1, 2}, Sys: attributes()})
 	if err != nil {
-		return &os.PathError{Op: "start", Path: s.start.Path, Err: err}
+		return &os.PathError{Op: "start", Path: s.start.Path[0], Err: err}
 	}
 	s.pid = pid
 	if s.start.Terminal != 0 {

@@ -72,8 +72,8 @@ type RunEnded struct {
 	// shard is always run again.
 	Again bool
 	Rest  time.Duration
-	// Newer is the token of a run elsewhere, larger than that of this run: with Again the next run gets an
-	// even larger token. Zero: none is known.
+	// Newer is the token of a run elsewhere, or that of this run if it can do nothing more under it: with Again
+	// the next run gets a larger token, unless this run's is larger than Newer. Zero: none is known.
 	Newer uint64
 	// Why says how the run ended, where it ended by itself.
 	Why string

@@ -50,6 +50,10 @@ func TrustFor(stableAfter, margin time.Duration) time.Duration {
 	return (stableAfter + margin/2) / 8 * 7
 }
 
+// MaxRetryInterval is the longest Rules.HandOverRetryInterval: a question stays open for three of them, and for
+// ten minutes at most.
+const MaxRetryInterval = 200 * time.Second
+
 // Validate reports every problem at once, one line each, by the names that users know. of names the owner of
 // the rules.
 func (r *Rules) Validate(of string) error {
@@ -66,6 +70,10 @@ func (r *Rules) Validate(of string) error {
 		if d.value < d.least {
 			errs = append(errs, fmt.Errorf("%s: %s is %v: at least %v is needed", of, d.name, d.value, d.least))
 		}
+	}
+	if r.HandOverRetryInterval > MaxRetryInterval {
+		errs = append(errs, fmt.Errorf("%s: hand-over-retry-interval is %v: at most %v is possible",
+			of, r.HandOverRetryInterval, MaxRetryInterval))
 	}
 	if r.NumberOfRetries < 1 {
 		errs = append(errs, fmt.Errorf("%s: number-of-retries is %d: at least 1 is needed", of, r.NumberOfRetries))

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
@@ -179,4 +180,14 @@ func TestLook_WhoHasDeparted(t *testing.T) {
 			require.Equal(t, c.want, b.Look(slot.View{Peers: c.now}))
 		})
 	}
+}
+
+// A question that may stay open for longer than questions may would never be asked, and nothing would start.
+func TestRules_RefuseWhatCannotBeAsked(t *testing.T) {
+	r := slot.DefaultRules()
+	r.HandOverRetryInterval = slot.MaxRetryInterval
+	require.NoError(t, r.Validate("singleton"))
+	require.LessOrEqual(t, 3*r.HandOverRetryInterval, wire.MaxWithin)
+	r.HandOverRetryInterval++
+	require.ErrorContains(t, r.Validate("singleton"), "hand-over-retry-interval is 3m20.000000001s: at most 3m20s")
 }

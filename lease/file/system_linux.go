@@ -27,6 +27,11 @@ var fileSystems = map[uint32]locality{
 	0x20030528:             {remote, "orangefs"},
 	0x786f4256:             {remote, "vboxsf"},
 	0xbacbacbc:             {remote, "vmhgfs"},
+	0x19830326:             {remote, "beegfs"},
+	0xaad7aaea:             {remote, "panfs"},
+	0xbeefdead:             {remote, "stornext"},
+	0xa501fcf5:             {remote, "vxfs"},
+	0x61636673:             {remote, "acfs"},
 	unix.FUSE_SUPER_MAGIC:  {doubtful, "fuse"},
 }
 

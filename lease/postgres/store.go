@@ -84,6 +84,7 @@ func (s *Store) Read(ctx context.Context) (lease.Snapshot, error) {
 	case err != nil:
 		return lease.Snapshot{}, s.wrap(err)
 	case standby:
+		s.pool.Reset() // the name may lead to the primary by now, and a connection lasts for an hour
 		return lease.Snapshot{},
 			s.refused("this server is a standby, which may be behind: name the primary, or all servers")
 	case version == nil:

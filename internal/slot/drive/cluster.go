@@ -64,10 +64,10 @@ func Await(ctx context.Context, r Roster, wanted func(downing.Peers) bool) bool 
 }
 
 // Margins returns, for each removed member that offered the topic, how long a machine that begins now has to
-// wait. Sorted by ID.
+// wait. Sorted by ID. A wall clock that is set ahead makes it no shorter.
 func Margins(p downing.Peers, topic string, margin time.Duration) (gone []slot.Departure) {
 	for _, d := range p.Gone {
-		if left := margin - Since(d.At); left > 0 && d.MayServe(topic) {
+		if left := margin - time.Since(d.At); left > 0 && d.MayServe(topic) {
 			gone = append(gone, slot.Departure{ID: d.ID, Until: left})
 		}
 	}

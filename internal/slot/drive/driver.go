@@ -99,7 +99,9 @@ type Driver[M any] struct {
 	kept    uint64
 	runs    []running
 	meters  *meters
-	until   Deadline // when runs without a lease are over
+	until   Deadline      // when runs without a lease are over
+	trusted time.Duration // until, as the machine counts
+	anchor  time.Time     // the clocks at its last renewal
 }
 
 // New returns a driver that does nothing yet.
@@ -121,6 +123,7 @@ func (d *Driver[M]) Begin(ctx context.Context, prepare func(context.Context, *do
 		err = fmt.Errorf("%s: start it after the provider: %w", d.Name, err)
 	} else {
 		d.Origin, d.Self = time.Now(), self.ID
+		d.anchor = d.Origin
 		d.Rules.Self, d.Rules.Gone = self.ID, Margins(d.Cluster.Peers(), d.Topic, d.Rules.Margin)
 		if d.meters, err = newMeters(Meter(d.Cluster), d.Kind, d.Instance); err == nil {
 			err = prepare(ctx, self)

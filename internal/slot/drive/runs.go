@@ -137,11 +137,16 @@ func (d *Driver[M]) LeaseHolder(shard int) string {
 	return ""
 }
 
-// trustUntil renews the deadline of runs without a lease.
+// trustUntil renews the deadline of runs without a lease. It goes by the clocks as they stood at the renewal
+// before: the time for which a machine was suspended since counts, and a wall clock that was set does not count
+// for ever.
 func (d *Driver[M]) trustUntil() {
-	if at, ok := d.Machine.Until(); ok {
-		d.until.Set(d.Origin.Add(at))
+	at, ok := d.Machine.Until()
+	if !ok || at == d.trusted {
+		return
 	}
+	d.until.Set(d.anchor.Add(at - d.anchor.Sub(d.Origin)))
+	d.trusted, d.anchor = at, time.Now()
 }
 
 // start starts a function of the application.
