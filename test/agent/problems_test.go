@@ -40,7 +40,6 @@ func TestRun_Problems(t *testing.T) {
 	home(t)
 	node := "system: s\nhttp: {listen: ''}\nserf: {node: n1, bind: '127.0.0.1:0'}\n"
 	for _, c := range []struct{ name, yaml, want string }{
-		{"no such signal", node + "hooks: {pid-file: /run/x.pid, signal: SIGNOSUCH}", "hooks.signal"},
 		{"no lease", node + "lease: {heartbeat-timeout: 60s}", "lease-implementation: is not set, and this is no pod: write kubernetes"},
 		{"name that Serf refuses", "system: s\nhttp: {listen: ''}\nserf: {node: '" + strings.Repeat("x", 200) + "', bind: '127.0.0.1:0'}", "NodeName"},
 	} {
