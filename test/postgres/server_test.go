@@ -81,6 +81,7 @@ func (s *server) set(t testing.TB, name, value string) {
 	s.sql(t, "postgres", "ALTER SYSTEM SET "+name+" = '"+value+"'")
 	s.sql(t, "postgres", "SELECT pg_reload_conf()")
 	s.until(t, "postgres", "SELECT current_setting('"+name+"') = '"+value+"'")
+	s.sql(t, "postgres", "CHECKPOINT") // its process tells the others, before that, whether a commit waits for a standby
 }
 
 // until waits for a condition. NULL is not yet: a standby that has just connected has replayed nothing.
