@@ -66,9 +66,9 @@ const verifyTime = time.Second
 // beyond it.
 const maxVerifying = 4
 
-// told handles a verdict that another member sent. If the store can be read it decides, also of two verdicts
-// under one token, unless it is not known which store that is: then the other members may have another one,
-// each store is right about its own, and this member is suspended. Loop only.
+// told handles a verdict that another member sent. If the store can be read it decides. Of two verdicts under
+// one token it does so only if it is known which store that is: else the other members may have another one, and
+// each store is right about its own. Loop only.
 func (e *engine) told(q *query, m wire.Message) {
 	v := e.resolver.Verdict()
 	news := m.Token > v.Token || m.Token == v.Token && (v.Partial || m.By != v.DecidedBy && e.storeID != "")
@@ -96,12 +96,6 @@ func (e *engine) told(q *query, m wire.Message) {
 				e.ignore(q, &m, ignoredUnverified, fmt.Sprintf("verdict %d is not in the lease %s", m.Token,
 					e.cfg.leaseName()))
 			default:
-				if v := rec.Verdict; v.Token == m.Token && v.DecidedBy != m.By {
-					e.occur(Occurrence{Kind: string(sbr.TopicConflict), Text: fmt.Sprintf(
-						"two verdicts have the token %d, by %s and by %s: the lease %s holds the first one. "+
-							"Do all members use this store?",
-						v.Token, NameOf(v.DecidedBy), NameOf(m.By), e.cfg.leaseName())})
-				}
 				e.step(sbr.LeaseObserved{Record: recordOf(rec)})
 				e.acknowledge(q, &m)
 			}

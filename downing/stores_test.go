@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/serf-sbr/serf-sbr/downing"
+	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/internal/clustertest"
 	"github.com/serf-sbr/serf-sbr/internal/logtest"
 	"github.com/serf-sbr/serf-sbr/internal/sleep"
@@ -247,6 +248,28 @@ func TestStores_TwoVerdictsMeet(t *testing.T) {
 		}
 		m.require("n1", "sbr.suspensions{cause=resolver} > 1", "sbr.suspensions{cause=resolver} < 10")
 		require.Less(t, len(log.With("two verdicts have the token 1, by n1 and by n3")), 10)
+	})
+}
+
+// With one store, a member that holds another verdict under the token of that in the store suspends nobody,
+// however often it tells it.
+func TestStores_TheStoreDecidesOfTwoVerdicts(t *testing.T) {
+	var id atomic.Pointer[string]
+	id.Store(new("a"))
+	formed(t, 3, func(_ string, c *downing.Config) { c.Store = movable{c.Store, &id} }, func(t *testing.T, c *cluster) {
+		p := c.puppet()
+		up := []sbr.ID{c.id("n1"), c.id("n2"), c.id("n3"), p.id}
+		c.Store.Restore(lease.Record{Token: 1, Verdict: &sbr.Verdict{Token: 1, DecidedBy: up[0], Survivors: up}})
+		time.Sleep(time.Minute)
+		for range 5 {
+			p.say(wire.Message{Kind: wire.KindVerdict, From: p.id, Token: 1, By: p.id, Whole: true, Up: up[3:], Down: up[:3]})
+			time.Sleep(10 * time.Second)
+		}
+		for _, name := range clustertest.Names(3) {
+			require.Equal(t, sbr.StateUp, c.provider(name).Status().State)
+			require.NotContains(t, fmt.Sprint(c.Occurred(name)), string(sbr.TopicConflict))
+		}
+		require.NoError(t, p.serf.Shutdown())
 	})
 }
 
