@@ -37,7 +37,7 @@ func TestWrap_WhatEachErrorMeans(t *testing.T) {
 		"08006": unknown,  // connection_failure
 		"53100": refused,  // disk_full: the statement was undone
 		"53300": unknown,  // too_many_connections
-		"55P03": unknown,  // lock_not_available
+		"55P03": conflict, // lock_not_available: the statement was undone
 		"57014": unknown,  // query_canceled
 		"57P01": unknown,  // admin_shutdown
 		"57P03": unknown,  // cannot_connect_now

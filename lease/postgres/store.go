@@ -118,10 +118,12 @@ func (s *Store) Write(ctx context.Context, r lease.Record, prev lease.Version) (
 	return lease.Version(next), nil
 }
 
-// The statements that change a row; the table stands for %s.
+// The statements that change a row; the table stands for %[1]s. An update does not wait for another one, which may
+// wait for a standby: each try would keep one more connection of the server waiting.
 const (
-	insert = `INSERT INTO %s (name, version, record) VALUES ($1, $2, $3::jsonb) ON CONFLICT DO NOTHING`
-	update = `UPDATE %s SET version = $2, record = $3::jsonb WHERE name = $1 AND version = $4`
+	insert = `INSERT INTO %[1]s (name, version, record) VALUES ($1, $2, $3::jsonb) ON CONFLICT DO NOTHING`
+	update = `WITH free AS (SELECT FROM %[1]s WHERE name = $1 FOR NO KEY UPDATE NOWAIT)
+		UPDATE %[1]s r SET version = $2, record = $3::jsonb FROM free WHERE r.name = $1 AND r.version = $4`
 )
 
 // change runs one statement, and reports whether it has changed a row.
@@ -194,7 +196,8 @@ var meanings = []struct {
 	is     error
 	advice string
 }{
-	{[]string{"40001", "40P01"}, lease.ErrConflict, ""}, // the transaction was undone because of another one
+	// The transaction was undone because of another one, or has not begun because of it.
+	{[]string{"40001", "40P01", "55P03"}, lease.ErrConflict, ""},
 	{[]string{"25006"}, lease.ErrRefused, "the server is read-only, as a standby is: name the primary, or all servers: "},
 	{[]string{"42P01"}, lease.ErrRefused, "there is no such table: sbr manifests --store postgres prints what makes it: "},
 	// No right; a password or a role that is wrong; no such database, schema, table or column; a value that

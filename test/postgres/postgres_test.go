@@ -127,6 +127,8 @@ func TestWrite_GivenUpIsNotSeenBeforeTheStandbyHasIt(t *testing.T) {
 	require.Eventually(t, func() bool { return pool.Stat().TotalConns() == 0 }, 30*time.Second,
 		5*time.Millisecond,
 		"the connection is not closed")
+	_, err = other.Write(t.Context(), lease.Record{Holder: "c", Token: 2}, first)
+	require.ErrorIs(t, err, lease.ErrConflict, "a write waits for the one before it: tries pile up in the server")
 	for range 100 { // a cancellation would have an effect a moment after it was sent
 		got, err := other.Read(t.Context())
 		require.NoError(t, err)
@@ -160,15 +162,13 @@ func TestWrite_SerializationFailureIsAConflict(t *testing.T) {
 	database := s.database(t)
 	s.sql(t, "postgres", "ALTER ROLE sbr SET default_transaction_isolation = 'repeatable read'")
 	store := s.store(t, database)
-	version, err := store.Write(t.Context(), lease.Record{Holder: "a", Token: 1}, "")
-	require.NoError(t, err)
 	other, err := newPool(t, s.URL("owner", database)).Begin(t.Context())
 	require.NoError(t, err)
-	_, err = other.Exec(t.Context(), "UPDATE sbr_lease SET version = 'by hand'")
+	_, err = other.Exec(t.Context(), "INSERT INTO sbr_lease VALUES ('payments-sbr', 'by hand', '{}')")
 	require.NoError(t, err)
 	done := make(chan error)
 	go func() {
-		_, err := store.Write(context.WithoutCancel(t.Context()), lease.Record{Holder: "b", Token: 2}, version)
+		_, err := store.Write(context.WithoutCancel(t.Context()), lease.Record{Holder: "b", Token: 2}, "")
 		done <- err
 	}()
 	s.until(t, database, "SELECT count(*) > 0 FROM pg_stat_activity WHERE wait_event_type = 'Lock'")
