@@ -364,7 +364,7 @@ func (m *Machine) failed(q *request, err error) {
 	m.retry(op)
 }
 
-// retry reads again, after a pause.
+// retry reads again, after a pause: the backoff's, or that which the server asked for.
 func (m *Machine) retry(op *operation) {
 	op.tries++
 	switch d := m.backoff(op.tries); {
@@ -373,7 +373,7 @@ func (m *Machine) retry(op *operation) {
 	case d <= 0:
 		m.look(op)
 	default:
-		op.resumeAt = m.now.Add(d)
+		op.resumeAt = m.now.Add(max(d, Postponed(op.last)))
 	}
 }
 

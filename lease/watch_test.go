@@ -234,6 +234,16 @@ func TestFollow_LeavesABusyServerAlone(t *testing.T) {
 	})
 }
 
+// An acquire, too.
+func TestAcquire_LeavesABusyServerAlone(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		s := &refusing{Store: w.view("a")}
+		a := w.leaseOver(s, "a")
+		w.unknown(a)
+		require.LessOrEqual(t, s.requests, 2)
+	})
+}
+
 type refusing struct {
 	lease.Store
 	requests int

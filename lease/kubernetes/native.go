@@ -73,16 +73,20 @@ func microTime(t time.Time) *metav1.MicroTime {
 	return &metav1.MicroTime{Time: writable(t)}
 }
 
+// readable is a time of any writer. After the end of time, as of an edit by hand, no heartbeat can be later: it is
+// no time.
+func readable(t *metav1.MicroTime) time.Time {
+	if t == nil || !t.Before(&metav1.MicroTime{Time: latest}) {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
 // fromLease reads a stored object, of any writer.
 func fromLease(l *coordv1.Lease) (lease.Record, error) {
 	r := lease.Record{Holder: deref(l.Spec.HolderIdentity),
 		TTL: time.Duration(max(0, deref(l.Spec.LeaseDurationSeconds))) * time.Second}
-	if t := l.Spec.AcquireTime; t != nil {
-		r.Acquired = t.UTC()
-	}
-	if t := l.Spec.RenewTime; t != nil {
-		r.Renewed = t.UTC()
-	}
+	r.Acquired, r.Renewed = readable(l.Spec.AcquireTime), readable(l.Spec.RenewTime)
 	floor := uint64(max(0, deref(l.Spec.LeaseTransitions)))
 	value, ours := l.Annotations[Annotation]
 	if !ours {

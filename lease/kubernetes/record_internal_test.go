@@ -290,8 +290,12 @@ func TestCustomRecord_StrangeSpecs(t *testing.T) {
 
 func TestRecord_TimesBeyondTheYear9999(t *testing.T) {
 	far := time.Unix(1<<40, 0)
-	require.Equal(t, 9999, toSpec(lease.Record{Renewed: far}).RenewTime.Year())
-	_, err := json.Marshal(toSpec(lease.Record{Renewed: far, Acquired: far}))
+	spec := toSpec(lease.Record{Renewed: far})
+	require.Equal(t, 9999, spec.RenewTime.Year())
+	r, err := fromLease(&coordv1.Lease{Spec: spec})
+	require.NoError(t, err)
+	require.Zero(t, r.Renewed, "a heartbeat is a later time, and there is none")
+	_, err = json.Marshal(toSpec(lease.Record{Renewed: far, Acquired: far}))
 	require.NoError(t, err)
 	d, err := custom{}.encode(lease.Record{Renewed: far, Acquired: far}, "")
 	require.NoError(t, err)

@@ -130,7 +130,9 @@ func newTransport(conf *transport.Config, limit time.Duration) (*http.Transport,
 }
 
 // reloader replaces the transport when one of its files changes. It looks once a minute, and after a 401: a
-// connection that was opened with a client certificate is refused for ever once that has expired.
+// connection that was opened with a client certificate is refused for ever once that has expired. It replaces
+// the transport also after a request that the server did not answer, or answered with its own failure: of
+// several API servers behind one address another may still reach its etcd, and this one answers each ping.
 type reloader struct {
 	conf  *transport.Config
 	limit time.Duration // see roundTrip
@@ -152,11 +154,16 @@ func newReloader(conf *transport.Config, limit time.Duration) (*reloader, error)
 }
 
 func (r *reloader) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := r.transport().RoundTrip(req)
-	if err == nil && resp.StatusCode == http.StatusUnauthorized {
-		r.mu.Lock()
+	used := r.transport()
+	resp, err := used.RoundTrip(req)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case err == nil && resp.StatusCode == http.StatusUnauthorized:
 		r.checked = time.Time{}
-		r.mu.Unlock()
+	case r.current == used && (err != nil && req.Context().Err() != nil || err == nil && resp.StatusCode >= 500):
+		used.CloseIdleConnections()
+		r.current = used.Clone()
 	}
 	return resp, err
 }

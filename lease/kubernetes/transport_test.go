@@ -142,6 +142,37 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
+// An API server that has lost its etcd answers each ping, and another one behind the same address would serve.
+func TestTransport_LeavesAServerThatFails(t *testing.T) {
+	for name, fails := range map[string]func(w http.ResponseWriter, r *http.Request){
+		"with a failure of its own": func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) },
+		"without an answer":         func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := kubefake.New(t)
+			s := open(t, f.RESTConfig())
+			var first string // the client's address of the connection to the server that fails
+			f.With(func() {
+				f.Hook = func(w http.ResponseWriter, r *http.Request) bool {
+					if first == "" {
+						first = r.RemoteAddr
+					}
+					if r.RemoteAddr != first {
+						return false
+					}
+					fails(w, r)
+					return true
+				}
+			})
+			ctx, cancel := contextFor(t, 300*time.Millisecond)
+			defer cancel()
+			_, err := s.Read(ctx)
+			require.Error(t, err)
+			read(t, s)
+		})
+	}
+}
+
 // Forty requests at once are not throttled: the default of client-go would take six seconds.
 func TestTransport_NoThrottle(t *testing.T) {
 	f := kubefake.New(t)
@@ -193,7 +224,7 @@ func TestTransport_NothingOnStandardError(t *testing.T) {
 func TestTransport_StoresOfOneConfigurationShareIt(t *testing.T) {
 	var connections atomic.Int64
 	server := httptest.NewUnstartedServer(
-		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }))
+		http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(403) }))
 	server.EnableHTTP2 = true
 	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
 		if s == http.StateNew {
