@@ -146,12 +146,15 @@ const words = (() => {
   }
 
   function warnings({s}) {
-    const all = [];
+    const all = [], l = s.lease;
     const warn = (names, one, many, what, then) => {
       if (names?.length) all.push(`${count(names.length, `member ${one}`, `members ${many}`)} ${what}: ${list(names, 8)}. ${then}`);
     };
-    if (s.lease.refused && s.state !== "starting") {
-      all.push(`The lease store refuses this member, so in a partition it cannot win: ${line(s.lease.refused)}. sbr lease doctor tries each right.`);
+    if (l.refused && s.state !== "starting") {
+      all.push(`The lease store refuses this member, so in a partition it cannot win: ${line(l.refused)}. sbr lease doctor tries each right.`);
+    }
+    if (l.kind && !l.store && s.state !== "starting") {
+      all.push("It is not known which store keeps the lease, so a member with another one is not noticed. sbr lease doctor says why.");
     }
     if (s["state-file"]) {
       all.push(`The state file cannot be written, so a restart would forget who the members are: ${line(s["state-file"])}. Free some space.`);

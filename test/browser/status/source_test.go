@@ -74,7 +74,7 @@ func whole(n int) *source {
 		status: downing.Status{
 			System: "payments", Member: "n1", Incarnation: uid("n1"), State: sbr.StateUp, Leader: "n1",
 			Responsible: true,
-			Lease:       downing.LeaseStatus{Kind: "kubernetes", Name: "payments-sbr"}, ConfigDigest: "7f3a9c1e",
+			Lease:       downing.LeaseStatus{Kind: "kubernetes", Name: "payments-sbr", Store: "5d1e"}, ConfigDigest: "7f3a9c1e",
 			Version: "v0.4.0",
 		},
 	}

@@ -245,7 +245,7 @@ func TestWarnings(t *testing.T) {
 	require.Empty(t, seen(t, p, s).Warnings)
 	s.status.Disagree, s.status.OtherStore = []string{"n2"}, []string{"n20"}
 	s.status.Untagged = []string{"n3", "n4", "n5", "n6", "n7", "n8", "n9", "n10", "n11"}
-	s.status.Lease.Refused = "it is forbidden"
+	s.status.Lease.Refused, s.status.Lease.Store = "it is forbidden", ""
 	var begin []string
 	for _, w := range seen(t, p, s).Warnings {
 		first, _, _ := strings.Cut(w, ". ")
@@ -253,6 +253,7 @@ func TestWarnings(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		"The lease store refuses this member, so in a partition it cannot win: it is forbidden",
+		"It is not known which store keeps the lease, so a member with another one is not noticed",
 		"1 member keeps the lease in another store than the cluster: n20",
 		"1 member has another configuration: n2",
 		"9 members run no resolver: n3, n4, n5, n6, n7, n8, n9 and 2 more",
