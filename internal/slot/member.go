@@ -50,6 +50,11 @@ func TrustFor(stableAfter, margin time.Duration) time.Duration {
 	return (stableAfter + margin/2) / 8 * 7
 }
 
+// PromiseFor returns how long a run without a lease may be promised to a process that outlives this member.
+// The member may die and be replaced at once: then others start a run the margin after that. An eighth is for
+// clocks that run at different rates.
+func PromiseFor(margin time.Duration) time.Duration { return margin / 8 * 7 }
+
 // MaxRetryInterval is the longest Rules.HandOverRetryInterval: a question stays open for three of them, and for
 // ten minutes at most.
 const MaxRetryInterval = 200 * time.Second

@@ -16,6 +16,8 @@
 //   - A run ends when its program reports that nothing is left of it or, if the connection is lost, when
 //     nothing can be left: the program was asked to end with the connection, and its supervisor kills it when
 //     the last promised time is over.
+//   - When the agent dies without a lease the program has ended within the removal margin, before another
+//     member may start one.
 //   - Once this member is downed the program is asked to end before any hook runs, and the agent's grace
 //     lasts until the program has ended.
 //   - A program that sends nothing, reads nothing or sends invalid messages delays no other program.

@@ -175,6 +175,36 @@ func TestAgentSilent_AShortPauseIsNothing(t *testing.T) {
 	})
 }
 
+// The agent dies and comes back at once: the others take its member's run for over, and wait for the removal
+// margin alone. What the dead agent has promised is over by then.
+func TestAgentDies_TheProgramEndsWithinTheMargin(t *testing.T) {
+	for name, margin := range map[string]time.Duration{
+		"that of the resolver": 0, "a short one": 5 * time.Second, "a long one": time.Minute,
+	} {
+		t.Run(name, func(t *testing.T) {
+			with(t, 3, clustertest.Options{Config: func(name string, c *downing.Config) {
+				clustertest.Quick(name, c)
+				c.Resolver.StableAfter = 20 * time.Second
+			}}, func(_ string, c *singleton.Config) { c.RemovalMargin = margin }, func(t *testing.T, c *crew) {
+				// it has to be killed
+				first := c.attach("n1", func(p *program, _ *attach.AgentOptions) { p.takes = time.Hour })
+				c.runs(first, time.Minute)
+				second := c.waits("n2")
+				dead, gate := c.Member("n1"), &c.agents["n1"].listener.gate
+				gate.Close() // its program does not notice
+				defer func() { gate.Open(); require.NoError(t, dead.Stop()) }()
+				died := time.Now()
+				require.NoError(t, dead.Serf.Shutdown())
+				c.Start("n1")
+				c.runs(second, 2*time.Minute)
+				c.alone()
+				t.Logf("ended after %v, starts elsewhere after %v", first.last().end.Sub(died),
+					second.last().start.Sub(died))
+			})
+		})
+	}
+}
+
 // A member that is not sure of its place extends nothing: its program has ended before another one may start.
 func TestUnsure_TheProgramEndsBeforeOthersStart(t *testing.T) {
 	with(t, 3, suspends, nil, func(t *testing.T, c *crew) {

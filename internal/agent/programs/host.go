@@ -147,7 +147,8 @@ func (h *Host) slot(a *attach.Attach, s *session) (*slot, error) {
 	d := singleton.DefaultConfig()
 	next.patience = time.Duration(cmp.Or(cfg.NumberOfRetries, d.NumberOfRetries)) * cmp.Or(
 		cfg.HandOverRetryInterval, d.HandOverRetryInterval)
-	next.notice = min(time.Duration(a.StopTimeout), h.least(&cfg)/2)
+	most, least := h.promises(&cfg)
+	next.most, next.notice = most, min(time.Duration(a.StopTimeout), least/2)
 	if next.manager, err = singleton.New(h.opt.Cluster, cfg); err != nil {
 		return nil, err
 	}
@@ -170,19 +171,21 @@ func (h *Host) keep(name string, token uint64) {
 	h.tokens[name] = max(h.tokens[name], token)
 }
 
-// least is how long a run is certain at least, at any time without a fault.
-func (h *Host) least(cfg *singleton.Config) time.Duration {
+// promises are how long a run is promised at most, and how long it is certain at least, at any time without a
+// fault.
+func (h *Host) promises(cfg *singleton.Config) (most, least time.Duration) {
 	p := h.opt.Cluster.Config()
 	if cfg.UseLease != "" || cfg.Store != nil {
 		s := cfg.Lease
 		if s == (lease.Settings{}) {
 			s = p.Lease
 		}
-		return min(s.Window()-s.Interval(), attach.MaxValidFor)
+		return attach.MaxValidFor, min(s.Window()-s.Interval(), attach.MaxValidFor)
 	}
-	trust := core.TrustFor(p.Resolver.StableIn(1), cmp.Or(cfg.RemovalMargin, p.Resolver.RemovalMargin()))
-	// it is renewed each quarter, and what it is renewed from lags behind
-	return min(trust*5/8, attach.MaxValidFor)
+	removal := cmp.Or(cfg.RemovalMargin, p.Resolver.RemovalMargin())
+	most = min(core.PromiseFor(removal), attach.MaxValidFor)
+	// trust is renewed each quarter, and what it is renewed from lags behind
+	return most, min(core.TrustFor(p.Resolver.StableIn(1), removal)*5/8, most)
 }
 
 // all returns the slots by the names of their singletons.

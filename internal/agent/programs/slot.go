@@ -20,6 +20,7 @@ type slot struct {
 	since    time.Time
 	log      *slog.Logger
 	manager  *singleton.Manager
+	most     time.Duration // of what is promised at once
 	notice   time.Duration
 	patience time.Duration
 	started  func(token uint64) // is called with that of each run
@@ -185,7 +186,7 @@ func (s *slot) promise() attach.Duration {
 		return 0
 	}
 	now := time.Now()
-	most := now.Add(attach.MaxValidFor)
+	most := now.Add(s.most)
 	if at.IsZero() || at.After(most) {
 		at = most
 	}
