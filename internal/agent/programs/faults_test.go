@@ -82,25 +82,32 @@ func TestConnectionLost_OthersWaitForTheProgram(t *testing.T) {
 // The program's side stands still, so that its supervisor alone looks after the program: until the time is
 // over that was promised.
 func TestProgramSilent_OthersWaitForWhatWasPromised(t *testing.T) {
-	stores := leasetest.NewMemory()
-	with(t, 2, clustertest.Options{}, func(name string, c *singleton.Config) {
-		c.Store = stores.View(name)
-		c.Lease.HeartbeatTimeout, c.Lease.HeartbeatInterval, c.Lease.OperationTimeout = 40*time.Second,
-			2*time.Second, time.Second
-	}, func(t *testing.T, c *crew) {
-		x, _ := c.agents["n1"].begins(hello("backup", "stands-still", 4711))
-		defer x.close()
-		time.Sleep(3 * time.Second)
-		x.say(`{"ping":1}`)
-		p := x.hears(func(m attach.FromAgent) bool { return m.Pong != nil }).Pong
-		require.EqualValues(t, 1, p.Run)
-		until := time.Now().Add(time.Duration(p.ValidFor))
-		second := c.attach("n2", nil)
-		go func() { _, _ = io.Copy(io.Discard, x.resp.Body) }()
-		c.runs(second, 2*time.Minute)
-		require.Greater(t, second.last().start, until)
-		require.Less(t, second.last().start, until.Add(10*time.Second))
-	})
+	for name, stands := range map[string]func(x *raw){
+		"it says nothing":  func(x *raw) { _, _ = io.Copy(io.Discard, x.resp.Body) },
+		"it reads nothing": func(x *raw) { x.say(strings.Repeat("{\"ping\":2}\n", 5000)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			stores := leasetest.NewMemory()
+			with(t, 2, clustertest.Options{}, func(name string, c *singleton.Config) {
+				c.Store = stores.View(name)
+				c.Lease.HeartbeatTimeout, c.Lease.HeartbeatInterval, c.Lease.OperationTimeout = 40*time.Second,
+					2*time.Second, time.Second
+			}, func(t *testing.T, c *crew) {
+				x, _ := c.agents["n1"].begins(hello("backup", "stands-still", 4711))
+				defer x.close()
+				time.Sleep(3 * time.Second)
+				x.say(`{"ping":1}`)
+				p := x.hears(func(m attach.FromAgent) bool { return m.Pong != nil }).Pong
+				require.EqualValues(t, 1, p.Run)
+				until := time.Now().Add(time.Duration(p.ValidFor))
+				second := c.attach("n2", nil)
+				go stands(x)
+				c.runs(second, 2*time.Minute)
+				require.Greater(t, second.last().start, until)
+				require.Less(t, second.last().start, until.Add(10*time.Second))
+			})
+		})
+	}
 }
 
 // A program that does not end holds the singleton for as long as it is attached: nobody can know that it is

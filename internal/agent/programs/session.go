@@ -25,6 +25,7 @@ const (
 var (
 	errSilent  = fmt.Errorf("it has not said anything for %v", attach.Silence)
 	errDeaf    = errors.New("the program does not read from its connection")
+	errHungUp  = errors.New("it has closed the connection")
 	errGoodbye = errors.New("detached")
 )
 
@@ -76,14 +77,12 @@ func (s *session) read(received func(attach.FromProgram)) {
 	for {
 		m, err := s.in.Read()
 		switch {
-		case errors.Is(err, io.EOF):
-			s.lose(errors.New("it has closed the connection"))
+		case errors.Is(err, attach.ErrMessage):
+			s.bye(attach.Bye{Why: attach.Text(err.Error())})
+			s.lose(err)
 			return
 		case err != nil:
-			if errors.Is(err, attach.ErrMessage) {
-				s.bye(attach.Bye{Why: attach.Text(err.Error())})
-			}
-			s.lose(err)
+			s.lose(fmt.Errorf("%w: %w", errHungUp, err))
 			return
 		}
 		select {

@@ -268,13 +268,13 @@ func (s *slot) finish() {
 }
 
 // mayLast is how long something of the program may be left once its connection is lost. A process that closes
-// the connection, or dies, stops its program within the stop-timeout. A silent process may be paused: then
+// the connection, or dies, stops its program within the stop-timeout. Any other process may be paused: then
 // the supervisor ends the program when the promised time is over.
 func (s *slot) mayLast() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	promised := max(time.Until(s.promised), 0) + time.Second
-	if errors.Is(context.Cause(s.session.ctx), errSilent) {
+	if !errors.Is(context.Cause(s.session.ctx), errHungUp) {
 		return promised
 	}
 	return min(time.Duration(s.attach.StopTimeout)+margin, promised)
