@@ -31,7 +31,7 @@
 //   - Without a lease, a run ends when membership was not confirmed for stable-after and half the margin.
 //   - When the member is downed, the context is cancelled before anything else happens.
 //   - Run.Check is right at any moment, also after a pause of any length: it compares a deadline with the
-//     monotonic clock.
+//     monotonic clock and, because that stands still in a suspended machine, with the wall clock.
 //   - Each run has a token. With a lease it is larger than the tokens of all earlier runs; without one, than
 //     those of the runs before the last verdict.
 //   - After Stop nothing of the Manager runs any more.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
@@ -69,4 +70,22 @@ func TestDescendants(t *testing.T) {
 		time.Millisecond)
 	require.Len(t, alive(0), 3)
 	require.Empty(t, alive(cmd.Process.Pid), "they are in the group of the first")
+}
+
+// A machine that was suspended after the time was told: its monotonic clock has stood still, and its wall clock
+// has not. Package time has no way to say that.
+func TestLimit_OfASuspendedMachine(t *testing.T) {
+	for name, c := range map[string]struct {
+		suspended, left time.Duration
+	}{"not suspended": {0, time.Minute}, "for a while": {45 * time.Second, 15 * time.Second},
+		"beyond the limit": {90 * time.Second, -30 * time.Second}} {
+		t.Run(name, func(t *testing.T) {
+			at := time.Now().Add(time.Minute)
+			*(*uint64)(unsafe.Pointer(&at)) -= uint64(c.suspended/time.Second) << 30
+			left, ok := limitOf(at).left()
+			require.True(t, ok)
+			require.LessOrEqual(t, left, c.left)
+			require.Greater(t, left, c.left-10*time.Second)
+		})
+	}
 }

@@ -290,13 +290,15 @@ func (w *words) UnmarshalJSON(data []byte) error {
 type limit time.Duration
 
 // limitOf is t as a limit; zero where there is no such clock. The clock is read first: after a pause of this
-// process in between the limit is too early, never too late.
+// process in between the limit is too early, never too late. So it is after a suspension of the machine since
+// t was reckoned: the wall clock tells, where the monotonic clock stood still.
 func limitOf(t time.Time) limit {
 	now, ok := uptime()
 	if !ok || t.IsZero() {
 		return 0
 	}
-	return limit(max(now+time.Until(t), 1))
+	at := time.Now()
+	return limit(max(now+min(t.Sub(at), t.Round(0).Sub(at.Round(0))), 1))
 }
 
 // left is the time until l; ok is false if there is no limit.

@@ -98,13 +98,19 @@ func (r *Run) mayWork() error {
 	switch {
 	case r.ctx.Err() != nil:
 		return context.Cause(r.ctx)
-	case r.Holding != nil && r.Holding.Token() != r.Token:
+	case r.Holding != nil && !r.holds():
 		return slot.CauseLeaseLost
 	case r.Holding == nil && r.Until.Passed():
 		return slot.CauseUnsure
 	default:
 		return nil
 	}
+}
+
+// holds reports whether the lease is held by both clocks: a lease goes by the monotonic one alone.
+func (r *Run) holds() bool {
+	until, ok := r.Holding.ValidUntil()
+	return ok && r.Holding.Token() == r.Token && (until.IsZero() || Since(until) < 0)
 }
 
 // Check returns nil while the run certainly may work. It never blocks. The error wraps ErrNotRunning and a

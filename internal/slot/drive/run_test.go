@@ -23,6 +23,15 @@ type held uint64
 func (h held) Token() uint64                 { return uint64(h) }
 func (h held) ValidUntil() (time.Time, bool) { return time.Time{}, h != 0 }
 func function(context.Context) error         { return nil }
+
+// heldUntil is a lease that the monotonic clock lets be held.
+type heldUntil struct {
+	held
+	until time.Time
+}
+
+func (h heldUntil) ValidUntil() (time.Time, bool) { return h.until, true }
+
 func until(d time.Duration) *drive.Deadline {
 	var at drive.Deadline
 	at.Set(time.Now().Add(d))
@@ -30,10 +39,13 @@ func until(d time.Duration) *drive.Deadline {
 }
 
 func TestRun_DoesNotStartOnceItMayNotWork(t *testing.T) {
+	wall := func(d time.Duration) heldUntil { return heldUntil{7, time.Now().Round(0).Add(d)} }
 	for name, c := range map[string]struct {
 		run  *drive.Run
 		want error
 	}{
+		"the machine was suspended beyond it": {&drive.Run{Token: 7, Holding: wall(-time.Second)}, slot.CauseLeaseLost},
+		"its lease goes on":                   {&drive.Run{Token: 7, Holding: wall(time.Hour)}, nil},
 		"with its lease":                      {&drive.Run{Token: 7, Holding: held(7)}, nil},
 		"the lease is gone":                   {&drive.Run{Token: 7, Holding: held(0)}, slot.CauseLeaseLost},
 		"the lease was granted once more":     {&drive.Run{Token: 7, Holding: held(8)}, slot.CauseLeaseLost},
