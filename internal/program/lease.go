@@ -79,9 +79,13 @@ func (g *overLease) next(ctx context.Context) (*Turn, error) {
 func (g *overLease) turn(grant *lease.Grant) *Turn {
 	over, cancel := grant.Context(context.Background())
 	unwatch, token := g.watch(), grant.Token()
-	done := func(End) {
+	done := func(e End) {
 		cancel()
 		unwatch()
+		if g.opt.Once && !e.Ran && g.lease.Settings().HeartbeatTimeout != lease.Infinite {
+			g.log.Info("sbr: the program was not started: the lease expires; a release would say that it has run")
+			return
+		}
 		switch err := grant.Release(context.Background()); {
 		case err == nil:
 			g.log.Info("sbr: released the lease")

@@ -197,6 +197,39 @@ func TestOverLease_OnceInfinite(t *testing.T) {
 	})
 }
 
+// A release is a sign that the program has run: without one, somebody else has to run it. A lease that never
+// runs out is released all the same.
+func TestOverLease_OnceWithoutARun(t *testing.T) {
+	for name, c := range map[string]struct {
+		timeout time.Duration
+		ran     bool
+		want    error
+	}{
+		"it has run":              {time.Minute, true, program.ErrElsewhere},
+		"it was not started":      {time.Minute, false, nil},
+		"not started, no timeout": {lease.Infinite, false, program.ErrElsewhere},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				settings := lease.DefaultSettings()
+				settings.HeartbeatTimeout = c.timeout
+				_, a, b, holder := rivals(t, settings, true)
+				turn, err := a(t.Context())
+				require.NoError(t, err)
+				time.AfterFunc(time.Second, func() {
+					turn.Done(program.End{Ran: c.ran})
+					holder.Close() // its process ends
+				})
+				next, err := b(t.Context())
+				require.ErrorIs(t, err, c.want)
+				if err == nil {
+					next.Done(program.End{Ran: true})
+				}
+			})
+		})
+	}
+}
+
 func TestNotice(t *testing.T) {
 	for _, tc := range []struct {
 		name              string

@@ -91,6 +91,8 @@ type Turn struct {
 
 // End says how a turn has ended.
 type End struct {
+	// Ran says that the program was started.
+	Ran bool
 	// Status is how the program has ended; zero when there was none.
 	Status Status
 	// Again: Run waits for the next turn. Otherwise Run ends.

@@ -136,7 +136,7 @@ func (r *runner) turn(t *Turn) (End, error) {
 	}
 	r.Log.Info("sbr: running the program", "pid", p.Pid(), "token", t.Token)
 	r.supervise(p, t, until)
-	e := End{Status: p.Status(), Why: p.Status().Because}
+	e := End{Ran: true, Status: p.Status(), Why: p.Status().Because}
 	log := r.Log.With("pid", p.Pid(), "exit-status", e.Status.ExitCode())
 	switch {
 	case e.Why == "":

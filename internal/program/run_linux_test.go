@@ -120,8 +120,8 @@ func TestRun_TurnAfterTurn(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 3, status)
 	require.Equal(t, []program.End{
-		{Status: program.Status{Signal: 9, Because: "lost"}, Again: true, Why: "lost"},
-		{Status: program.Status{Code: 3}, Why: "it has ended by itself, with exit status 3"},
+		{Ran: true, Status: program.Status{Signal: 9, Because: "lost"}, Again: true, Why: "lost"},
+		{Ran: true, Status: program.Status{Code: 3}, Why: "it has ended by itself, with exit status 3"},
 	}, s.ends)
 }
 
@@ -138,7 +138,7 @@ func TestRun_Stop(t *testing.T) {
 		status, err := run()
 		require.NoError(t, err)
 		require.Zero(t, status)
-		require.Equal(t, []program.End{{Status: want, Again: true, Why: "hand-over"}}, s.ends)
+		require.Equal(t, []program.End{{Ran: true, Status: want, Again: true, Why: "hand-over"}}, s.ends)
 	}
 }
 
@@ -216,7 +216,7 @@ func TestRun_Leave(t *testing.T) {
 		if impatient {
 			want = "sbr run got the signal interrupt"
 		}
-		require.Equal(t, []program.End{{Status: program.Status{Code: 4, Because: want}, Why: want}}, s.ends)
+		require.Equal(t, []program.End{{Ran: true, Status: program.Status{Code: 4, Because: want}, Why: want}}, s.ends)
 	}
 }
 
@@ -251,7 +251,7 @@ func TestRun_ATurnThatComesWithTheSignal(t *testing.T) {
 			continue
 		}
 		require.Equal(t, 4, status)
-		require.Equal(t, []program.End{{Status: program.Status{Code: 4, Because: "hand-over"}, Why: "hand-over"}},
+		require.Equal(t, []program.End{{Ran: true, Status: program.Status{Code: 4, Because: "hand-over"}, Why: "hand-over"}},
 			s.ends)
 	}
 
