@@ -231,10 +231,12 @@ func (d *Driver[M]) Ready(known bool) error {
 func (d *Driver[M]) End() {
 	d.Inbox.Close()
 	d.meters.close()
-	for i := range d.runs {
-		d.closeLease(&d.runs[i])
-	}
 	d.cancel()
+	for i := range d.runs {
+		if l := d.runs[i].lease; l != nil {
+			l.Close()
+		}
+	}
 	d.workers.Wait()
 	if d.Closed != nil {
 		d.Closed()

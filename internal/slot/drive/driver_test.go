@@ -3,6 +3,7 @@ package drive_test
 import (
 	"context"
 	"log/slog"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,8 @@ import (
 	"github.com/serf-sbr/serf-sbr/downing"
 	"github.com/serf-sbr/serf-sbr/internal/slot"
 	"github.com/serf-sbr/serf-sbr/internal/slot/drive"
+	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/lease/leasetest"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
@@ -63,6 +66,94 @@ func TestDriver_LooksAtOnce(t *testing.T) {
 		require.True(t, m.seen[0].Armed)
 		require.True(t, m.seen[0].Peers[0].Candidate)
 	})
+}
+
+// scripted answers events by effects, and is finished after the end of a run.
+type scripted struct {
+	onlooker
+	step func(slot.Event) []slot.Effect
+	over bool
+}
+
+func (s *scripted) Finished() bool { return s.over }
+func (s *scripted) Step(_ time.Duration, e slot.Event) []slot.Effect {
+	if _, ok := e.(slot.RunEnded); ok {
+		s.over = true
+	}
+	return s.step(e)
+}
+
+// A run whose lease is lost is told at once: nothing that the manager waits for meanwhile delays that.
+func TestDriver_ARunEndsWithItsLease(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ opening, loop bool }{
+		"while another lease is opened": {opening: true}, "while the loop stands still": {loop: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				stores := map[string]*leasetest.Memory{"0": leasetest.NewMemory(), "1": leasetest.NewMemory()}
+				goOn, told := make(chan struct{}), make(chan error, 1)
+				asked, runs := false, false
+				m := &scripted{step: func(e slot.Event) []slot.Effect {
+					switch e := e.(type) {
+					case slot.Viewed:
+						if !asked {
+							asked = true
+							return []slot.Effect{slot.AcquireLease{Shard: 0, Attempt: 1}}
+						}
+					case slot.LeaseAnswer:
+						if e.Shard == 0 {
+							return []slot.Effect{slot.Start{Shard: 0, Run: 1, Token: e.Token},
+								slot.AcquireLease{Shard: 1, Attempt: 1}}
+						}
+					case slot.LeaseLost:
+						return []slot.Effect{slot.Stop{Shard: 0, Run: 1, Cause: slot.CauseLeaseLost, Why: e.Why}}
+					}
+					return nil
+				}}
+				times := lease.DefaultSettings()
+				d := drive.New(drive.Options[string]{Cluster: quiet{}, Topic: "x", Name: "x", What: "x", Slots: 2,
+					Log: slog.New(slog.DiscardHandler), Explained: func(slot.Explain) []any { return nil },
+					Settled: func() {
+						if c.loop && runs {
+							<-goOn
+						}
+					},
+					Happened: func(drive.Moment, *drive.Run, string) { runs = true },
+					Ended:    func(*drive.Run, error, time.Duration) slot.RunEnded { return slot.RunEnded{} },
+					Function: func(*drive.Run) func(context.Context) error {
+						return func(ctx context.Context) error {
+							<-ctx.Done()
+							told <- context.Cause(ctx)
+							return nil
+						}
+					},
+					Lease: drive.LeaseOptions{Settings: times, Log: slog.New(slog.DiscardHandler),
+						Name: strconv.Itoa, Use: strconv.Itoa,
+						Store: func(name string) (lease.Store, error) {
+							if name == "1" && c.opening {
+								<-goOn
+							}
+							return stores[name].View(name), nil
+						}}})
+				require.NoError(t, d.Begin(t.Context(), func(context.Context, *downing.Peer) error {
+					d.Machine = m
+					return nil
+				}))
+				require.NoError(t, d.Go(t.Context(), true))
+				synctest.Wait()
+				require.Empty(t, told)
+				stores["0"].View("0").SetUnavailable(true)
+				time.Sleep(times.HeartbeatTimeout)
+				synctest.Wait()
+				require.Len(t, told, 1)
+				require.ErrorIs(t, <-told, slot.CauseLeaseLost)
+				close(goOn)
+				<-d.Over()
+			})
+		})
+	}
 }
 
 // A member whose tags were never seen may have run anything: its margin begins, too.

@@ -3,7 +3,9 @@ package drive
 import (
 	"context"
 	"errors"
+	"io"
 	"sync"
+	"time"
 
 	"github.com/serf-sbr/serf-sbr/internal/inbox"
 	"github.com/serf-sbr/serf-sbr/internal/slot"
@@ -13,8 +15,13 @@ import (
 // leasing carries out a machine's effects on one lease: one after the other, off the machine's goroutine. It
 // posts the outcomes to an inbox. The goroutine that empties the inbox calls Acquire and Release.
 type leasing struct {
-	lease *lease.Lease
 	inbox *inbox.Inbox
+	// open opens the lease, which may take a while, and what is to be closed after it.
+	open func(context.Context) (*lease.Lease, io.Closer, error)
+	// lease is nil until it is open. grant is the one that was acquired last: read it after the answer.
+	lease  *lease.Lease
+	grant  *lease.Grant
+	opened io.Closer // may be nil
 
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -26,12 +33,21 @@ type leasing struct {
 	before chan struct{}
 }
 
-// newLeasing returns the driver of a lease, which it closes with Close.
-func newLeasing(l *lease.Lease, b *inbox.Inbox) *leasing {
-	g := &leasing{lease: l, inbox: b, waiting: func() {}, lost: func(string) {}, before: make(chan struct{})}
+// newLeasing returns the driver of a lease, which ends with ctx, and is closed by Close.
+func newLeasing(ctx context.Context, open func(context.Context) (*lease.Lease, io.Closer, error),
+	b *inbox.Inbox) *leasing {
+	g := &leasing{open: open, inbox: b, waiting: func() {}, lost: func(string) {}, before: make(chan struct{})}
 	close(g.before)
-	g.ctx, g.cancel = context.WithCancel(context.Background())
+	g.ctx, g.cancel = context.WithCancel(ctx)
 	return g
+}
+
+// Open opens the lease, unless it is open.
+func (g *leasing) Open(ctx context.Context) (err error) {
+	if g.lease == nil {
+		g.lease, g.opened, err = g.open(ctx)
+	}
+	return err
 }
 
 // inTurn runs f after everything begun earlier.
@@ -54,7 +70,7 @@ func (g *leasing) Acquire(e slot.AcquireLease, tell func(slot.Event)) {
 	g.waiting, g.lost = cancel, lost
 	g.inTurn(func() {
 		defer cancel()
-		grant, err := g.lease.AcquireWait(ctx, lease.Proposal{})
+		grant, err := g.acquire(ctx)
 		a := slot.LeaseAnswer{Shard: e.Shard, Attempt: e.Attempt, Outcome: lease.OutcomeOf(err)}
 		switch held := (*lease.HeldError)(nil); {
 		case errors.As(err, &held):
@@ -62,7 +78,7 @@ func (g *leasing) Acquire(e slot.AcquireLease, tell func(slot.Event)) {
 		case err != nil:
 			a.Why = err.Error()
 		default:
-			a.Token = grant.Token()
+			g.grant, a.Token = grant, grant.Token()
 			defer g.work.Go(func() { // after the answer
 				<-grant.Done()
 				if why := grant.Lost(); why != nil {
@@ -72,6 +88,18 @@ func (g *leasing) Acquire(e slot.AcquireLease, tell func(slot.Event)) {
 		}
 		post(a)
 	})
+}
+
+// openTimeout bounds the opening of a store, which need not reach it.
+const openTimeout = 5 * time.Second
+
+func (g *leasing) acquire(ctx context.Context) (*lease.Grant, error) {
+	opening, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	if err := g.Open(opening); err != nil {
+		return nil, err
+	}
+	return g.lease.AcquireWait(ctx, lease.Proposal{})
 }
 
 // Doubt reports the loss of the lease that was acquired last: by its own clock it is over, which may not be
@@ -87,7 +115,7 @@ const releaseTries = 3
 func (g *leasing) Release(done func()) {
 	g.waiting()
 	g.inTurn(func() {
-		for range releaseTries {
+		for try := 0; g.lease != nil && try < releaseTries; try++ {
 			if err := g.lease.Release(g.ctx); err == nil || errors.Is(err, lease.ErrNotHeld) {
 				break
 			}
@@ -99,6 +127,12 @@ func (g *leasing) Release(done func()) {
 // Close ends everything. A lease that is still held expires.
 func (g *leasing) Close() {
 	g.cancel()
-	g.lease.Close()
+	<-g.before // it may be opening the lease
+	if g.lease != nil {
+		g.lease.Close()
+	}
 	g.work.Wait()
+	if g.opened != nil {
+		_ = g.opened.Close() // nothing waits for it any more
+	}
 }

@@ -1,6 +1,8 @@
 package drive
 
 import (
+	"context"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,7 +22,8 @@ func openLeasing(t *testing.T, store *leasetest.Memory, owner string) (*leasing,
 	l, err := lease.New(store.View(owner), owner, lease.Settings{HeartbeatTimeout: 20 * time.Second,
 		HeartbeatInterval: 2 * time.Second, OperationTimeout: time.Second}, lease.Options{})
 	require.NoError(t, err)
-	g := newLeasing(l, b)
+	g := newLeasing(t.Context(), func(context.Context) (*lease.Lease, io.Closer, error) { return l, nil, nil }, b)
+	require.NoError(t, g.Open(t.Context()))
 	t.Cleanup(g.Close)
 	return g, func() { // empties the inbox once something is in it
 		<-b.Wake()

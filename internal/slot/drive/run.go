@@ -73,10 +73,12 @@ func (r *Run) Start(f func(context.Context) error, ended func(error)) {
 	})
 }
 
-// Stop ends the run's context, with a cause and an explanation.
+// Stop ends the run's context, with a cause and an explanation. The first one counts.
 func (r *Run) Stop(cause slot.Cause, why string) {
 	r.mu.Lock()
-	r.told = time.Now()
+	if r.told.IsZero() {
+		r.told = time.Now()
+	}
 	r.mu.Unlock()
 	r.cancel(fmt.Errorf("%w: %s", cause, why))
 }

@@ -31,7 +31,8 @@ type LeaseOptions struct {
 	// instead; the embedder closes that.
 	Key    string
 	Decode func(into any) error
-	Store  func(name string) (lease.Store, error)
+	// Several goroutines call them.
+	Store func(name string) (lease.Store, error)
 	// Settings are the times.
 	Settings lease.Settings
 	// Name is the name of a slot's lease, Use says what the lease is for.
@@ -42,18 +43,28 @@ type LeaseOptions struct {
 
 // running is a driver's state of one slot.
 type running struct {
-	run    *Run // nil: nothing runs
-	lease  *leasing
-	opened lease.Store            // nil: it is the embedder's
+	run    *Run                   // nil: nothing runs
+	lease  *leasing               // nil: none was asked for
 	holder atomic.Pointer[string] // of the lease that is waited for; nil: none, or it is free
 }
 
-// OpenLease opens the lease of a slot, unless it is open.
-func (d *Driver[M]) OpenLease(ctx context.Context, shard int) (err error) {
+// OpenLease opens the lease of a slot, unless it is open. It is for the time before Go.
+func (d *Driver[M]) OpenLease(ctx context.Context, shard int) error {
+	return d.leasing(shard).Open(ctx)
+}
+
+// leasing returns the driver of a slot's lease. What it acquires it opens first.
+func (d *Driver[M]) leasing(shard int) *leasing {
 	r := &d.runs[shard]
-	if r.lease != nil {
-		return nil
+	if r.lease == nil {
+		open := func(ctx context.Context) (*lease.Lease, io.Closer, error) { return d.openLease(ctx, shard) }
+		r.lease = newLeasing(d.ctx, open, d.Inbox)
 	}
+	return r.lease
+}
+
+// openLease opens a slot's lease, and the store that is to be closed after it; nil: that is the embedder's.
+func (d *Driver[M]) openLease(ctx context.Context, shard int) (l *lease.Lease, opened io.Closer, err error) {
 	o, system := &d.Lease, d.Cluster.Config().System
 	name, owner := o.Name(shard), fmt.Sprintf("%s/%d", d.Self, d.Origin.UnixMicro()) // one life of one manager
 	var store lease.Store
@@ -63,47 +74,26 @@ func (d *Driver[M]) OpenLease(ctx context.Context, shard int) (err error) {
 		store, err = lease.Open(ctx, o.Key, lease.Spec{
 			System: system, Name: name, Owner: owner, Settings: o.Settings, Logger: o.Log, Decode: o.Decode,
 		})
-		r.opened = store
+		opened, _ = store.(io.Closer)
 	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+	if err == nil {
+		l, err = lease.New(store, owner, o.Settings, lease.Options{Use: o.Use(shard), Logger: o.Log,
+			OnHeld: func(is lease.Record) { d.Inbox.Post(func() { d.leaseHeld(shard, is.Holder) }) }})
 	}
-	l, err := lease.New(store, owner, o.Settings, lease.Options{Use: o.Use(shard), Logger: o.Log,
-		OnHeld: func(is lease.Record) { d.Inbox.Post(func() { d.leaseHeld(shard, is.Holder) }) }})
-	if err != nil {
-		d.closeLease(r)
-		return fmt.Errorf("%s: %w", name, err)
+	if err == nil {
+		return l, opened, nil
 	}
-	r.lease = newLeasing(l, d.Inbox)
-	return nil
+	if opened != nil {
+		_ = opened.Close()
+	}
+	return nil, nil, fmt.Errorf("%s: %w", name, err)
 }
-
-// closeLease closes what OpenLease has opened.
-func (d *Driver[M]) closeLease(r *running) {
-	if r.lease != nil {
-		r.lease.Close()
-	}
-	if c, ok := r.opened.(io.Closer); ok {
-		_ = c.Close() // nothing waits for it any more
-	}
-	r.lease, r.opened = nil, nil
-}
-
-// openTimeout bounds the opening of a store, which need not reach it.
-const openTimeout = 5 * time.Second
 
 func (d *Driver[M]) acquire(e slot.AcquireLease) {
-	ctx, cancel := context.WithTimeout(d.ctx, openTimeout)
-	defer cancel()
-	tell := func(x slot.Event) {
+	d.leasing(e.Shard).Acquire(e, func(x slot.Event) {
 		d.runs[e.Shard].holder.Store(nil)
 		d.Step(d.Machine, x)
-	}
-	if err := d.OpenLease(ctx, e.Shard); err != nil {
-		d.Inbox.Post(func() { tell(slot.LeaseAnswer{Shard: e.Shard, Attempt: e.Attempt, Why: err.Error()}) })
-		return
-	}
-	d.runs[e.Shard].lease.Acquire(e, tell)
+	})
 }
 
 func (d *Driver[M]) release(e slot.ReleaseLease) {
@@ -164,11 +154,27 @@ func (d *Driver[M]) start(e slot.Start) {
 		return
 	}
 	at.run = r
+	if at.lease != nil {
+		d.endWithLease(r, at.lease.grant)
+	}
 	d.meters.start()
 	d.Happened(Started, r, "")
 	r.Start(func(ctx context.Context) error { return f(fence.WithToken(ctx, r.Token)) }, func(err error) {
 		d.Inbox.Post(func() { d.ended(r, err) })
 		d.trace(r) // nobody waits for it
+	})
+}
+
+// endWithLease stops a run whose lease is lost, whatever the driver's goroutine is busy with.
+func (d *Driver[M]) endWithLease(r *Run, grant *lease.Grant) {
+	d.workers.Go(func() {
+		select {
+		case <-grant.Done():
+			if why := grant.Lost(); why != nil {
+				r.Stop(slot.CauseLeaseLost, why.Error())
+			}
+		case <-r.over:
+		}
 	})
 }
 
