@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/serf-sbr/serf-sbr/internal/secret"
+	"github.com/serf-sbr/serf-sbr/internal/shared"
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
@@ -50,27 +51,37 @@ type section struct {
 	} `json:"tls" yaml:"tls"`
 }
 
-// client connects when it is first used.
-func (c *section) client(timeout time.Duration) (*clientv3.Client, error) {
+// clients are those of Factory, by what they are made from.
+var clients shared.Values[string, *clientv3.Client]
+
+// share returns the client, which connects when it is first used; with a username, when it is made. A store
+// that does not use it any more calls end.
+func (c *section) share(ctx context.Context, timeout time.Duration) (
+	client *clientv3.Client, end func(), err error) {
 	if len(c.Endpoints) == 0 {
-		return nil, errors.New("etcd: lease.etcd.endpoints is empty: name the members of the etcd cluster")
+		return nil, nil, errors.New("etcd: lease.etcd.endpoints is empty: name the members of the etcd cluster")
 	}
 	var password string
-	var err error
 	if c.Username != "" {
 		if password, err = secret.Of("lease.etcd.password", "", c.PasswordFile, PasswordVariable); err != nil {
-			return nil, fmt.Errorf("etcd: the password of lease.etcd.username: %w", err)
+			return nil, nil, fmt.Errorf("etcd: the password of lease.etcd.username: %w", err)
 		}
 	}
-	encrypted, err := c.tls()
-	if err != nil {
-		return nil, fmt.Errorf("etcd: lease.etcd.tls: %w", err)
-	}
-	return clientv3.New(clientv3.Config{
-		Endpoints: c.Endpoints, Username: c.Username, Password: password, TLS: encrypted, DialTimeout: timeout,
-		// its errors are returned
-		DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAlive, Logger: zap.NewNop(),
-	})
+	key := fmt.Sprintf("%v %q %q %q %q", timeout, c.Endpoints, c.Username, password, c.TLS)
+	return clients.Use(key, func() (*clientv3.Client, error) {
+		if err := ctx.Err(); err != nil { // others have tried in vain, for as long as this one may wait
+			return nil, fmt.Errorf("etcd: %w", err)
+		}
+		encrypted, err := c.tls()
+		if err != nil {
+			return nil, fmt.Errorf("etcd: lease.etcd.tls: %w", err)
+		}
+		return clientv3.New(clientv3.Config{
+			Endpoints: c.Endpoints, Username: c.Username, Password: password, TLS: encrypted, DialTimeout: timeout,
+			// its errors are returned
+			DialKeepAliveTime: keepAlive, DialKeepAliveTimeout: keepAlive, Logger: zap.NewNop(),
+		})
+	}, func(client *clientv3.Client) { _ = client.Close() })
 }
 
 // tls is nil where nothing asks for it.
@@ -87,30 +98,32 @@ func (c *section) tls() (*tls.Config, error) {
 }
 
 // Factory is the implementation for lease.Register, configured by endpoints, prefix, username, password-file
-// and tls. The key is the prefix and the lease's name. Its stores are *Store: close them.
-func Factory(_ context.Context, spec lease.Spec) (lease.Store, error) {
+// and tls. The key is the prefix and the lease's name. Its stores are *Store: close them. Those of one cluster
+// share a client.
+func Factory(ctx context.Context, spec lease.Spec) (lease.Store, error) {
 	var set section
 	if err := spec.Configure(&set); err != nil {
 		return nil, err
 	}
-	client, err := set.client(spec.Settings.OperationTimeout)
+	client, end, err := set.share(ctx, spec.Settings.OperationTimeout)
 	if err != nil {
 		return nil, err
 	}
 	s, err := New(client, cmp.Or(set.Prefix, defaultPrefix)+spec.Name)
 	if err != nil {
-		return nil, errors.Join(err, client.Close())
+		end()
+		return nil, err
 	}
-	s.owned = true
+	s.end = end
 	return s, nil
 }
 
-// Close closes the client if Factory made it.
+// Close ends the store. A client that Factory made is closed with its last store.
 func (s *Store) Close() error {
-	if !s.owned {
-		return nil
+	if s.end != nil {
+		s.end()
 	}
-	return s.client.Close()
+	return nil
 }
 
 // Risks says what would lose a write that the cluster acknowledged, or stop it: a sentence each, with the way

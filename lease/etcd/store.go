@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -18,7 +17,7 @@ import (
 type Store struct {
 	client *clientv3.Client
 	key    string
-	owned  bool // the client is the Store's to close
+	end    func() // ends the use of a client that is the Factory's; nil: it is the caller's
 }
 
 var (
@@ -98,9 +97,17 @@ type timeless struct{ context.Context }
 // Deadline implements context.Context.
 func (timeless) Deadline() (end time.Time, ok bool) { return end, false }
 
+// maxRecord is the size of the largest record, in bytes: a write carries two, the one that it replaces and the
+// next, and a request has at most 1.5 MiB. A larger one could be written once, and never replaced.
+const maxRecord = 700 << 10
+
 // Write implements lease.Store.
 func (s *Store) Write(ctx context.Context, r lease.Record, prev lease.Version) (lease.Version, error) {
 	value, err := lease.MarshalRecord(r)
+	if err == nil && len(value) > maxRecord {
+		err = fmt.Errorf("%w: %d bytes, at most %d: list fewer members in the verdict", lease.ErrTooLarge,
+			len(value), maxRecord)
+	}
 	if err != nil {
 		return "", fmt.Errorf("etcd: %s: %w: %w", s.key, lease.ErrRefused, err)
 	}
@@ -165,9 +172,7 @@ func (s *Store) wrap(err error) error {
 			return fmt.Errorf("etcd: %s: %w: %w", s.key, lease.ErrRefused, err)
 		}
 	}
-	// The server does not take it, or the client does not send it: for that it has no error of its own.
-	if errors.Is(err, rpctypes.ErrRequestTooLarge) ||
-		strings.Contains(err.Error(), "trying to send message larger than max") {
+	if errors.Is(err, rpctypes.ErrRequestTooLarge) { // the server has a limit of its own (--max-request-bytes)
 		return fmt.Errorf("etcd: %s: %w: %w: %w", s.key, lease.ErrRefused, lease.ErrTooLarge, err)
 	}
 	return fmt.Errorf("etcd: %s: %w", s.key, err)

@@ -13,6 +13,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/serf-sbr/serf-sbr/internal/secret"
+	"github.com/serf-sbr/serf-sbr/internal/shared"
 	"github.com/serf-sbr/serf-sbr/lease"
 )
 
@@ -25,9 +26,9 @@ const (
 )
 
 // Options returns the options of a client for stores: no request is sent twice, and none waits longer than
-// timeout for a primary or a connection.
+// timeout for a primary or a connection. Without maxPoolSize nothing bounds these: each watch keeps one.
 func Options(uri string, timeout time.Duration) *options.ClientOptions {
-	return options.Client().ApplyURI(uri).SetAppName("serf-sbr").
+	return options.Client().SetMaxPoolSize(0).ApplyURI(uri).SetAppName("serf-sbr").
 		SetRetryReads(false).SetRetryWrites(false).SetMaxAdaptiveRetries(0).
 		SetServerSelectionTimeout(timeout).SetConnectTimeout(timeout)
 }
@@ -40,44 +41,52 @@ type section struct {
 	Collection string `json:"collection" yaml:"collection"`
 }
 
-func (c section) client(timeout time.Duration) (*mongo.Client, error) {
+// clients are those of Factory, by what they are made from.
+var clients shared.Values[string, *mongo.Client]
+
+// share returns the client. A store that does not use it any more calls end.
+func (c section) share(timeout time.Duration) (client *mongo.Client, end func(), err error) {
 	if c.Database == "" {
-		return nil, errors.New("mongodb: lease.mongodb.database is required")
+		return nil, nil, errors.New("mongodb: lease.mongodb.database is required")
 	}
 	uri, err := secret.Of("lease.mongodb.uri", c.URI, c.URIFile, URIVariable)
 	if err != nil {
-		return nil, fmt.Errorf("mongodb: no server: %w", err)
+		return nil, nil, fmt.Errorf("mongodb: no server: %w", err)
 	}
 	uri = strings.TrimSpace(uri)
-	opts := Options(uri, timeout)
-	if err := opts.Validate(); err != nil {
-		text := strings.ReplaceAll(err.Error(), uri, "(the uri)")
-		return nil, fmt.Errorf("mongodb: lease.mongodb.uri is not valid: %s", text)
-	}
-	client, err := mongo.Connect(opts)
-	if err != nil {
-		return nil, fmt.Errorf("mongodb: %w", err)
-	}
-	return client, nil
+	return clients.Use(timeout.String()+" "+uri, func() (*mongo.Client, error) {
+		opts := Options(uri, timeout)
+		if err := opts.Validate(); err != nil {
+			text := strings.ReplaceAll(err.Error(), uri, "(the uri)")
+			return nil, fmt.Errorf("mongodb: lease.mongodb.uri is not valid: %s", text)
+		}
+		client, err := mongo.Connect(opts)
+		if err != nil {
+			return nil, fmt.Errorf("mongodb: %w", err)
+		}
+		return client, nil
+	}, func(client *mongo.Client) { _ = client.Disconnect(context.Background()) }) // it cuts requests off
 }
 
 // Factory is the implementation for lease.Register, configured by uri or uri-file, database and collection.
-// The _id of the record is the lease's name. Its stores are *Store: close them.
+// The _id of the record is the lease's name. Its stores are *Store: close them. Those of
+// one server share a client.
 func Factory(_ context.Context, spec lease.Spec) (lease.Store, error) {
 	var set section
 	if err := spec.Configure(&set); err != nil {
 		return nil, err
 	}
-	client, err := set.client(spec.Settings.OperationTimeout)
+	client, end, err := set.share(spec.Settings.OperationTimeout)
 	if err != nil {
 		return nil, err
 	}
 	collection := client.Database(set.Database).Collection(cmp.Or(set.Collection, defaultCollection))
 	s, err := New(collection, spec.Name)
 	if err != nil {
+		end()
 		return nil, err
 	}
-	s.client = client
+	s.end = end
 	return s, nil
 }
 

@@ -22,8 +22,7 @@ type Store struct {
 	// change streams, which only show what a majority has.
 	records, changes *mongo.Collection
 	name             string
-	// client is closed by Close, nil where it is the caller's.
-	client *mongo.Client
+	end              func() // ends the use of a client that is the Factory's; nil: it is the caller's
 }
 
 var (
@@ -56,12 +55,12 @@ func (s *Store) String() string {
 	return s.records.Database().Name() + "." + s.records.Name() + "/" + s.name
 }
 
-// Close ends the connections of a store that lease.Open has opened.
+// Close ends the store. A client that Factory made is closed with its last store.
 func (s *Store) Close() error {
-	if s.client == nil {
-		return nil
+	if s.end != nil {
+		s.end()
 	}
-	return s.client.Disconnect(context.Background()) // it waits for nothing: requests under way are cut off
+	return nil
 }
 
 // Identity implements lease.Identified: the UUID of the collection, which is the same on all servers of a
@@ -167,7 +166,7 @@ func (s *Store) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = stream.Close(context.WithoutCancel(ctx)) }()
+	defer end(ctx, stream)
 	for more := true; more; more = stream.Next(ctx) {
 		now, err := s.Read(ctx) // the first one after the stream has begun, so that no change is missed
 		if err != nil {
@@ -176,6 +175,13 @@ func (s *Store) Watch(ctx context.Context, fn func(lease.Snapshot)) error {
 		fn(now)
 	}
 	return cmp.Or(s.wrap(stream.Err()), ctx.Err())
+}
+
+// end closes a stream also where ctx has ended. A server that is silent does not delay it for ever.
+func end(ctx context.Context, stream *mongo.ChangeStream) {
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), lease.DefaultSettings().OperationTimeout)
+	defer cancel()
+	_ = stream.Close(bounded)
 }
 
 // stream opens a stream of what happens to the document, or to the whole collection (dropped, renamed): that

@@ -130,12 +130,21 @@ func TestErrors_SayWhatIsCertain(t *testing.T) {
 	assert.ErrorIs(t, err, lease.ErrConflict, "the record is certainly not at it")
 	_, err = s.Write(t.Context(), lease.Record{Holder: "\xff", Token: 1}, "")
 	assert.ErrorIs(t, err, lease.ErrRefused)
-	for name, bytes := range map[string]int{"for the server": 1_800_000, "for the client": 4 << 20} {
-		_, err = s.Write(t.Context(), lease.Record{Token: 1,
-			Verdict: &sbr.Verdict{Reason: strings.Repeat("x", bytes)}}, "")
-		assert.ErrorIs(t, err, lease.ErrTooLarge, name)
-		assert.ErrorIs(t, err, lease.ErrRefused, name)
+	sized := func(bytes int) lease.Record {
+		return lease.Record{Token: 1, Verdict: &sbr.Verdict{Reason: strings.Repeat("x", bytes)}}
 	}
+	var version lease.Version
+	for range 2 { // the second write carries the first record, too
+		version, err = s.Write(t.Context(), sized(716_500), version)
+		require.NoError(t, err, "700 KiB at most")
+	}
+	_, err = s.Write(t.Context(), sized(700<<10), version)
+	assert.ErrorIs(t, err, lease.ErrTooLarge)
+	assert.ErrorIs(t, err, lease.ErrRefused)
+	strict := newCluster(t, 1, "--max-request-bytes=1000").store(t, key)
+	_, err = strict.Write(t.Context(), sized(2000), "")
+	assert.ErrorIs(t, err, lease.ErrTooLarge)
+	assert.ErrorIs(t, err, lease.ErrRefused)
 
 	_, err = admin.Put(t.Context(), key, "by hand")
 	require.NoError(t, err)

@@ -1,0 +1,139 @@
+package mongodb
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
+
+	"github.com/serf-sbr/serf-sbr/lease"
+)
+
+func open(t *testing.T, name, set string) *Store {
+	t.Helper()
+	s, err := lease.Open(t.Context(), Key, lease.Spec{System: "payments", Name: name,
+		Decode: func(into any) error { return json.Unmarshal([]byte(set), into) }})
+	require.NoError(t, err)
+	return s.(*Store)
+}
+
+// A process has one client for all leases of one URI. It ends with the last of them.
+func TestFactory_StoresShareAClient(t *testing.T) {
+	client := func(s *Store) *mongo.Client { return s.records.Database().Client() }
+	one := open(t, "one", `{"uri": "mongodb://127.0.0.1:1", "database": "sbr"}`)
+	two := open(t, "two", `{"uri": "mongodb://127.0.0.1:1", "database": "other"}`)
+	require.Same(t, client(one), client(two))
+	require.Equal(t, "other.sbr_leases/two", two.String())
+	another := open(t, "one", `{"uri": "mongodb://127.0.0.1:2", "database": "sbr"}`)
+	require.NotSame(t, client(one), client(another))
+	require.NoError(t, another.Close())
+	require.NoError(t, one.Close())
+	require.NoError(t, one.Close())
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := two.Read(ended)
+	require.ErrorIs(t, err, context.Canceled, "one still uses it")
+	require.NoError(t, two.Close())
+	_, err = two.Read(ended)
+	require.ErrorIs(t, err, mongo.ErrClientDisconnected)
+}
+
+// wire is a server of MongoDB's protocol. It answers a command by a document, or not at all.
+type wire func(command string) bson.D
+
+// DialContext implements options.ContextDialer.
+func (w wire) DialContext(context.Context, string, string) (net.Conn, error) {
+	client, server := net.Pipe()
+	go func() {
+		defer func() { _ = server.Close() }()
+		for {
+			size := make([]byte, 4)
+			if _, err := io.ReadFull(server, size); err != nil {
+				return
+			}
+			rest := make([]byte, binary.LittleEndian.Uint32(size)-4)
+			if _, err := io.ReadFull(server, rest); err != nil {
+				return
+			}
+			_, id, _, code, body, _ := wiremessage.ReadHeader(append(size, rest...))
+			document := body[5:] // after the flags and the kind of a section
+			if code == wiremessage.OpQuery {
+				document = body[4+bytes.IndexByte(body[4:], 0)+1+8:]
+			}
+			elements, err := bson.Raw(document).Elements()
+			if err != nil {
+				return
+			}
+			answer := w(elements[0].Key())
+			if answer == nil {
+				continue
+			}
+			raw, err := bson.Marshal(answer)
+			if err != nil {
+				return
+			}
+			at, reply := wiremessage.AppendHeaderStart(nil, 1, id, wiremessage.OpMsg)
+			reply = wiremessage.AppendMsgSectionType(wiremessage.AppendMsgFlags(reply, 0), wiremessage.SingleDocument)
+			reply = append(reply, raw...)
+			binary.LittleEndian.PutUint32(reply[at:], uint32(len(reply)))
+			if _, err := server.Write(reply); err != nil {
+				return
+			}
+		}
+	}()
+	return client, nil
+}
+
+// A watch that has ended closes its stream. A server that does not answer that delays it by one operation.
+func TestWatch_EndsAlthoughTheServerIsSilent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		cursor := func(id int64) bson.D {
+			return bson.D{{Key: "ok", Value: 1}, {Key: "cursor", Value: bson.D{{Key: "id", Value: id},
+				{Key: "ns", Value: "sbr.sbr_leases"}, {Key: "firstBatch", Value: bson.A{}}}}}
+		}
+		opts := Options("mongodb://n1/?directConnection=true&serverMonitoringMode=poll", time.Second)
+		client, err := mongo.Connect(opts.SetDialer(wire(func(command string) bson.D {
+			switch command {
+			case "hello", "isMaster", "ismaster":
+				return bson.D{{Key: "ok", Value: 1}, {Key: "isWritablePrimary", Value: true},
+					{Key: "ismaster", Value: true}, {Key: "setName", Value: "rs0"}, {Key: "hosts", Value: bson.A{"n1"}},
+					{Key: "minWireVersion", Value: 0}, {Key: "maxWireVersion", Value: 21},
+					{Key: "logicalSessionTimeoutMinutes", Value: 30}}
+			case "aggregate":
+				return cursor(7)
+			case "find":
+				return cursor(0)
+			default: // getMore, killCursors
+				return nil
+			}
+		})))
+		require.NoError(t, err)
+		s, err := New(client.Database("sbr").Collection("sbr_leases"), "payments-sbr")
+		require.NoError(t, err)
+		ctx, cancel := context.WithCancel(t.Context())
+		var ended time.Time
+		err = s.Watch(ctx, func(lease.Snapshot) {
+			go func() {
+				synctest.Wait() // it asks for changes
+				ended = time.Now()
+				cancel()
+			}()
+		})
+		require.ErrorIs(t, err, context.Canceled)
+		require.LessOrEqual(t, time.Since(ended), lease.DefaultSettings().OperationTimeout)
+		done, stop := context.WithTimeout(context.Background(), time.Second)
+		defer stop()
+		require.NoError(t, client.Disconnect(done))
+	})
+}
