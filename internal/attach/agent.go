@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"github.com/gofrs/flock"
 
 	"github.com/serf-sbr/serf-sbr/internal/program"
+	"github.com/serf-sbr/serf-sbr/internal/sleep"
 )
 
 // AgentOptions are the settings of OverAgent. URL, HTTP, Singleton, StopTimeout, Lock
@@ -29,8 +29,8 @@ type AgentOptions struct {
 	Singleton, Endpoint string
 	// StopTimeout is how long the program may take to end.
 	StopTimeout time.Duration
-	// Lock is the path of a file that is locked for as long as something of the program may be left: another
-	// process waits for the lock.
+	// Lock is the path of a file that is locked for as long as something of the program may be left, by its
+	// supervisor as well: another process waits for the lock.
 	Lock string
 	// Once: do not wait after the singleton was seen to run elsewhere.
 	Once bool
@@ -51,7 +51,7 @@ type Agent struct {
 	log    *slog.Logger
 	client string
 
-	lock *flock.Flock
+	lock *os.File
 	link *link
 	// ended is the end that could not be reported on the last connection.
 	ended *Ended
@@ -113,7 +113,7 @@ func (a *Agent) begin(t *turn) (*program.Turn, error) {
 		a.giveBack(t, Ended{Why: err.Error()})
 		return nil, err
 	}
-	t.Leave = func() { a.leave(t) }
+	t.Lock, t.Leave = a.lock, func() { a.leave(t) }
 	t.Done = func(e program.End) {
 		state, err := t.left()
 		if err != nil {
@@ -151,18 +151,20 @@ func (a *Agent) takeLock(ctx context.Context) error {
 	if a.lock != nil {
 		return nil
 	}
-	lock := flock.New(a.opt.Lock)
-	locked, err := lock.TryLock()
-	if err == nil && !locked {
+	lock, err := program.TryLock(a.opt.Lock)
+	if err == nil && lock == nil {
 		if a.opt.Once {
 			return fmt.Errorf("%w: another sbr run on this machine manages this singleton (%s)", program.ErrElsewhere,
 				a.opt.Lock)
 		}
 		a.log.Warn("sbr: another sbr run on this machine manages this singleton; waiting for it to exit", "lock",
 			a.opt.Lock)
-		if _, err = lock.TryLockContext(ctx, lockEvery); ctx.Err() != nil && err != nil {
-			return context.Cause(ctx)
+	}
+	for err == nil && lock == nil {
+		if err := sleep.For(ctx, lockEvery); err != nil {
+			return err
 		}
+		lock, err = program.TryLock(a.opt.Lock)
 	}
 	if err != nil {
 		return fmt.Errorf("%w: set TMPDIR to a folder that can be written", err)

@@ -36,6 +36,7 @@
 //   - When the program ends by itself, the processes that it has left behind are stopped.
 //   - When the parent ends, however it ends, the supervisor stops the program with all that it has started.
 //     When the supervisor is killed, on Linux the kernel kills the program, and the parent the rest.
+//   - The file Options.Lock stays locked until nothing of the program is left: the supervisor has it as well.
 //   - No signal is sent to a process that is not of the program: a process number that was reused meanwhile
 //     is recognised.
 //

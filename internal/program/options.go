@@ -25,6 +25,9 @@ type Options struct {
 	// Orphaned is the command line of this executable that the supervisor runs when the process that called
 	// Start has ended first: nothing of the program is left by then. Empty: the supervisor runs nothing.
 	Orphaned []string
+	// Lock is a file from TryLock that stays locked until nothing of the program is left, also where the
+	// process that called Start is killed before. Nil: none.
+	Lock *os.File `json:"-"`
 	// Log takes the processes that cannot be ended. Nil: slog.Default().
 	Log *slog.Logger `json:"-"`
 }
@@ -81,6 +84,8 @@ type Turn struct {
 	Notice time.Duration
 	// Orphaned is Options.Orphaned: it releases the turn when no process is left to call Done.
 	Orphaned []string
+	// Lock is Options.Lock.
+	Lock *os.File
 	// Leave looks for a successor before a signal stops the program. It returns at once; Stop must end within
 	// a bound. Nil: there is no successor to look for.
 	Leave func()

@@ -64,7 +64,7 @@ func Start(o Options) (*Program, error) {
 	p := &Program{log: cmp.Or(o.Log, slog.Default()), restore: terminal(), answered: make(chan struct{}),
 		ended: make(chan struct{})}
 	p.answer = sync.OnceFunc(func() { close(p.answered) })
-	if err := p.startSupervisor(o.Supervisor); err != nil {
+	if err := p.startSupervisor(&o); err != nil {
 		return nil, fmt.Errorf("program: its supervisor does not start: %w", err)
 	}
 	reports := json.NewDecoder(p.conn)
@@ -76,7 +76,7 @@ func Start(o Options) (*Program, error) {
 	return p, nil
 }
 
-func (p *Program) startSupervisor(command []string) error {
+func (p *Program) startSupervisor(o *Options) error {
 	self, err := executable()
 	if err != nil {
 		return err
@@ -88,15 +88,35 @@ func (p *Program) startSupervisor(command []string) error {
 	defer func() { _ = theirs.Close() }() // the supervisor has its own handle
 	p.conn, p.to = ours, json.NewEncoder(ours)
 	p.supervisor = &exec.Cmd{
-		Path: self, Args: command, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Path: self, Args: o.Supervisor, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		ExtraFiles:  []*os.File{theirs},
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}, // keyboard signals are not for the supervisor
+	}
+	if o.Lock != nil {
+		p.supervisor.ExtraFiles = append(p.supervisor.ExtraFiles, o.Lock)
 	}
 	if err := p.supervisor.Start(); err != nil {
 		_ = ours.Close() // nothing was written
 		return err
 	}
 	return nil
+}
+
+// TryLock locks a file. It returns nil where another process has locked it, or a supervisor that got it as
+// Options.Lock. Closing the file unlocks it.
+func TryLock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err == nil {
+		return f, nil
+	}
+	_ = f.Close() // nothing was written
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil, nil
+	}
+	return nil, os.NewSyscallError("flock", err)
 }
 
 // executable is the file that this process runs.

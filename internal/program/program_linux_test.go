@@ -182,6 +182,29 @@ func TestStart_LooksAsWithoutAKeeper(t *testing.T) {
 	require.Equal(t, read(t, file+".plain"), read(t, file))
 }
 
+// The parent is killed, and its supervisor goes on until the program has ended: until then the lock is held. It
+// is not the program's.
+func TestLock_IsTheSupervisorsToo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	lock, err := program.TryLock(path)
+	require.NoError(t, err)
+	require.NotNil(t, lock)
+	o, file := options(t, `echo $$ >>$PIDS; [ ! -e /proc/$$/fd/4 ] && echo $$ >>$PIDS; exec sleep 300`)
+	o.Lock = lock
+	p := begin(t, o)
+	pids := started(t, file, 2)
+	require.NoError(t, lock.Close(), "as the kernel does it")
+	other, err := program.TryLock(path)
+	require.NoError(t, err)
+	require.Nil(t, other, "the program runs")
+	p.Kill("enough")
+	ended(t, p, pids)
+	other, err = program.TryLock(path)
+	require.NoError(t, err)
+	require.NotNil(t, other)
+	require.NoError(t, other.Close())
+}
+
 // The words of a command line and of an environment are bytes.
 func TestStart_WordsThatAreNoUTF8(t *testing.T) {
 	o, file := options(t, `printf '%s %s' "$1" "$ODD" > "$PIDS"`)

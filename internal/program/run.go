@@ -125,7 +125,8 @@ func (r *runner) lateTurn(t *Turn, cause error) bool {
 func (r *runner) turn(t *Turn) (End, error) {
 	o := r.Program
 	until := t.Valid()
-	o.Env, o.Until, o.Notice, o.Orphaned, o.Log = environment(o.Env, t.Facts), until, t.Notice, t.Orphaned, r.Log
+	o.Env, o.Until, o.Notice, o.Orphaned = environment(o.Env, t.Facts), until, t.Notice, t.Orphaned
+	o.Lock, o.Log = t.Lock, r.Log
 	began := time.Now()
 	p, err := Start(o)
 	switch {

@@ -20,8 +20,12 @@ import (
 	"github.com/serf-sbr/serf-sbr/internal/patience"
 )
 
-// supervisorFD is the supervisor's connection to its parent.
-const supervisorFD = 3
+const (
+	// supervisorFD is the supervisor's connection to its parent.
+	supervisorFD = 3
+	// lockFD is Options.Lock: the supervisor only has it.
+	lockFD = 4
+)
 
 // Supervise is the life of a supervisor. It returns when nothing of the program is left.
 func Supervise() error {
@@ -33,6 +37,7 @@ func Supervise() error {
 	runtime.LockOSThread()
 	children := ignoreProgramSignals()
 	unix.CloseOnExec(supervisorFD)
+	unix.CloseOnExec(lockFD) // where there is one
 	parent := os.NewFile(supervisorFD, "parent")
 	decoder := json.NewDecoder(parent)
 	var first order

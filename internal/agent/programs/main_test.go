@@ -248,6 +248,7 @@ func (p *program) begins(t *turns.Turn) {
 	}
 	state, err := os.ReadFile(facts["SBR_STATE"])
 	require.NoError(p.t, err)
+	require.NotNil(p.t, t.Lock)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.runs = append(p.runs, runOf{member: p.name, token: t.Token, facts: facts, state: string(state),
