@@ -1,12 +1,14 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -97,9 +99,14 @@ func newRun(s streams) *cobra.Command {
 	flags.BoolVar(&r.once, "once", false, "leave with 0 if somebody else runs it, instead of waiting")
 	flags.DurationVar(&r.holdFor, "hold-for", 0,
 		"keep the lease so long, from the start of CMD, although CMD has ended")
-	log := addLog(c, s)
+	lines := spool{to: s.err, writes: make(chan func(), spooled)}
+	log := addLog(c, streams{err: lines})
 	c.Args = func(_ *cobra.Command, args []string) error { r.command = args; return nil }
-	c.RunE = verb(func() error { return r.run(c.Context(), log()) })
+	c.RunE = verb(func() error {
+		go lines.run()
+		defer lines.flush()
+		return r.run(c.Context(), log())
+	})
 	return c
 }
 
@@ -271,4 +278,48 @@ func lockPath(url, singleton string) string {
 	sum := sha256.Sum256([]byte(url + "\n" + singleton))
 	return filepath.Join(os.TempDir(), fmt.Sprintf("sbr-run-%d-%s.lock", os.Getuid(),
 		hex.EncodeToString(sum[:8])))
+}
+
+// spool writes log lines in order, and lets nobody wait for that: who logs also renews the lease and ends CMD. A
+// pipe that nobody reads takes no lines; those for which there is no room are left out.
+type spool struct {
+	to     io.Writer
+	writes chan func()
+}
+
+const (
+	// spooled is how many lines may wait.
+	spooled = 1024
+	// flushTime is how long the last lines may take.
+	flushTime = time.Second
+)
+
+func (s spool) run() {
+	for write := range s.writes { // as long as this process lives
+		write()
+	}
+}
+
+// Write implements io.Writer.
+func (s spool) Write(line []byte) (int, error) {
+	line = bytes.Clone(line)
+	select {
+	case s.writes <- func() { _, _ = s.to.Write(line) }: // as package log/slog does
+	default:
+	}
+	return len(line), nil
+}
+
+// flush waits for the lines so far.
+func (s spool) flush() {
+	written, late := make(chan struct{}), time.After(flushTime)
+	select {
+	case s.writes <- func() { close(written) }:
+	case <-late:
+		return
+	}
+	select {
+	case <-written:
+	case <-late:
+	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/serf-sbr/serf-sbr/internal/proc"
 )
@@ -40,13 +41,21 @@ const (
 // startRun starts the writer as soon as it is its turn.
 func startRun(t *testing.T, dir, name string, flags ...string) *contender {
 	t.Helper()
+	return startRunTo(t, nil, dir, name, flags...)
+}
+
+// startRunTo is startRun with another log; nil: contender.err.
+func startRunTo(t *testing.T, log *os.File, dir, name string, flags ...string) *contender {
+	t.Helper()
 	p := &contender{t: t, pids: filepath.Join(dir, name)}
 	args := append([]string{"run", "--lease", "file:" + filepath.Join(dir, "x.lease"), "--heartbeat-timeout",
 		runTimeout.String(),
 		"--heartbeat-interval", "200ms", "--lease-operation-timeout", "500ms", "--stop-timeout", runStopTimeout.String()}, flags...)
 	p.cmd = exec.Command("sbr", append(args, "--", "sh", "-c", writer)...)
 	p.cmd.Env = append(os.Environ(), "PIDS="+p.pids, "LOG="+filepath.Join(dir, "log"))
-	p.cmd.Stderr = &p.err
+	if p.cmd.Stderr = &p.err; log != nil {
+		p.cmd.Stderr = log
+	}
 	require.NoError(t, p.cmd.Start())
 	t.Cleanup(func() {
 		_ = p.cmd.Process.Signal(syscall.SIGCONT)
@@ -184,4 +193,32 @@ func TestRun_Killed(t *testing.T) {
 	require.Eventually(t, func() bool { return allDead(pids) }, runTimeout, time.Millisecond)
 	t.Logf("%d processes ended %v after sbr run was killed", len(pids), time.Since(began))
 	require.Zero(t, after(tokens(t, dir, "2"), "1", "2"))
+}
+
+// A log that nobody reads any more delays neither the end of the program nor the release of its lease, which
+// lasts for an hour.
+func TestRun_TheLogIsStuck(t *testing.T) {
+	dir := t.TempDir()
+	read, write, err := os.Pipe()
+	require.NoError(t, err)
+	a := startRunTo(t, write, dir, "a", "--heartbeat-timeout", "1h")
+	pids := a.processes()
+	filled := make(chan struct{})
+	go func() {
+		defer close(filled)
+		_, _ = write.Write(make([]byte, 1<<20)) // it ends with the pipe
+	}()
+	t.Cleanup(func() { require.NoError(t, read.Close()); <-filled; require.NoError(t, write.Close()) })
+	require.Eventually(t, func() bool {
+		n, err := unix.IoctlGetInt(int(read.Fd()), unix.TIOCINQ)
+		return err == nil && n >= 1<<15 // it goes on until there is no room
+	}, 10*time.Second, time.Millisecond)
+	startRun(t, dir, "b", "--heartbeat-timeout", "1h")
+	require.NoError(t, a.cmd.Process.Signal(syscall.SIGTERM))
+	began := time.Now()
+	require.Eventually(t, func() bool { return allDead(pids) }, runTimeout, time.Millisecond)
+	require.Zero(t, after(tokens(t, dir, "2"), "1", "2"))
+	t.Logf("the next one runs %v after the signal", time.Since(began))
+	_ = a.cmd.Wait()
+	require.Equal(t, 137, a.cmd.ProcessState.ExitCode())
 }
