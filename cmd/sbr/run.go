@@ -280,8 +280,8 @@ func lockPath(url, singleton string) string {
 		hex.EncodeToString(sum[:8])))
 }
 
-// spool writes log lines in order, and lets nobody wait for that: who logs also renews the lease and ends CMD. A
-// pipe that nobody reads takes no lines; those for which there is no room are left out.
+// spool writes log lines in order, and lets nobody wait for that: who logs also renews the lease and ends CMD.
+// A pipe that nobody reads takes no lines; those for which there is no room are left out.
 type spool struct {
 	to     io.Writer
 	writes chan func()

@@ -23,8 +23,8 @@
 //     has started has ended.
 //   - When a turn is over the program is killed. Where possible it is asked to end earlier: when a turn is
 //     not renewed, Turn.Notice before its end.
-//   - Under LeaseOptions.Once a waiting process leaves only after a heartbeat of the holder, or its release. A
-//     holder that has not started the program does not release, unless the lease would never expire.
+//   - Under LeaseOptions.Once a waiting process leaves only after a heartbeat of the holder, or its release.
+//     A holder that has not started the program does not release, unless the lease would never expire.
 //   - Ended is closed when nothing of the program is left: its process group and, on Linux, every descendant,
 //     also a descendant that left the group or the session, or whose parents have ended. The proof is the
 //     kernel's answer that no child is left, not a list.

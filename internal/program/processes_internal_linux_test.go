@@ -72,8 +72,8 @@ func TestDescendants(t *testing.T) {
 	require.Empty(t, alive(cmd.Process.Pid), "they are in the group of the first")
 }
 
-// A machine that was suspended after the time was told: its monotonic clock has stood still, and its wall clock
-// has not. Package time has no way to say that.
+// A machine that was suspended after the time was told: its monotonic clock has stood still, and its wall
+// clock has not. Package time has no way to say that.
 func TestLimit_OfASuspendedMachine(t *testing.T) {
 	for name, c := range map[string]struct {
 		suspended, left time.Duration

@@ -182,8 +182,8 @@ func TestStart_LooksAsWithoutAKeeper(t *testing.T) {
 	require.Equal(t, read(t, file+".plain"), read(t, file))
 }
 
-// The parent is killed, and its supervisor goes on until the program has ended: until then the lock is held. It
-// is not the program's.
+// The parent is killed, and its supervisor goes on until the program has ended: until then the lock is held.
+// It is not the program's.
 func TestLock_IsTheSupervisorsToo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	lock, err := program.TryLock(path)

@@ -164,3 +164,13 @@ func TestLimit_OfNames(t *testing.T) {
 		require.Fail(t, "there was room for all")
 	})
 }
+
+// A program under a removal margin of this length would end before the agent can extend its time.
+func TestLimit_ByAShortMargin(t *testing.T) {
+	with(t, 1, clustertest.Options{}, func(_ string, c *singleton.Config) { c.RemovalMargin = 2 * time.Second },
+		func(t *testing.T, c *crew) {
+			status, text := c.agents["n1"].post(nil, hello("backup", "client", 4711)).refused()
+			require.Equal(t, http.StatusBadRequest, status)
+			require.Contains(t, text, "its removal-margin is too short for a program: it would be promised 1.75s")
+		})
+}
