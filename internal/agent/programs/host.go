@@ -148,11 +148,9 @@ func (h *Host) slot(a *attach.Attach, s *session) (*slot, error) {
 	next.patience = time.Duration(cmp.Or(cfg.NumberOfRetries, d.NumberOfRetries)) * cmp.Or(
 		cfg.HandOverRetryInterval, d.HandOverRetryInterval)
 	most, least := h.promises(&cfg)
-	if most <= 2*attach.PingEvery { // it would end before the next answer
-		return nil, fmt.Errorf("its removal-margin is too short for a program: it would be promised %v at "+
-			"a time, and needs more than %v; a longer one is needed, or a lease", most, 2*attach.PingEvery)
-	}
-	next.most, next.notice = most, min(time.Duration(a.StopTimeout), least/2)
+	next.most = most
+	// it must not come before the next answer
+	next.notice = max(0, min(time.Duration(a.StopTimeout), least/2, most-2*attach.PingEvery))
 	if next.manager, err = singleton.New(h.opt.Cluster, cfg); err != nil {
 		return nil, err
 	}
