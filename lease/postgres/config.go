@@ -88,11 +88,7 @@ func Factory(_ context.Context, spec lease.Spec) (lease.Store, error) {
 	if err := spec.Configure(&set); err != nil {
 		return nil, err
 	}
-	url, err := secret.Of("lease.postgres.url", set.URL, set.URLFile, URLVariable)
-	if err != nil {
-		return nil, fmt.Errorf("postgres: no server: %w", err)
-	}
-	pool, end, err := share(strings.TrimSpace(url), spec.Settings.OperationTimeout)
+	pool, end, err := set.share(spec.Settings.OperationTimeout)
 	if err != nil {
 		return nil, err
 	}
@@ -108,13 +104,39 @@ func Factory(_ context.Context, spec lease.Spec) (lease.Store, error) {
 // pools are those of Factory, by what they are made from.
 var pools shared.Values[string, *pgxpool.Pool]
 
-// share returns the pool for a URL. A store that does not use it any more calls end.
-func share(url string, timeout time.Duration) (pool *pgxpool.Pool, end func(), err error) {
-	return pools.Use(timeout.String()+" "+url, func() (*pgxpool.Pool, error) {
-		c, err := Config(url, timeout)
+// share returns the pool. A store that does not use it any more calls end.
+func (c section) share(timeout time.Duration) (pool *pgxpool.Pool, end func(), err error) {
+	url, err := c.url()
+	if err != nil {
+		return nil, nil, fmt.Errorf("postgres: no server: %w", err)
+	}
+	return pools.Use(fmt.Sprintf("%v %q %q", timeout, c.URLFile, url), func() (*pgxpool.Pool, error) {
+		config, err := Config(url, timeout)
 		if err != nil {
 			return nil, err
 		}
-		return pgxpool.NewWithConfig(context.Background(), c)
+		before := config.BeforeConnect
+		config.BeforeConnect = func(ctx context.Context, conn *pgx.ConnConfig) error {
+			c.renew(conn)
+			return before(ctx, conn)
+		}
+		return pgxpool.NewWithConfig(context.Background(), config)
 	}, (*pgxpool.Pool).Close)
+}
+
+func (c section) url() (string, error) {
+	url, err := secret.Of("lease.postgres.url", c.URL, c.URLFile, URLVariable)
+	return strings.TrimSpace(url), err
+}
+
+// renew takes the user and the password from where the URL is. All else stays: a pool whose connections lead to
+// two servers would be two stores. What cannot be read leaves the connection as it is.
+func (c section) renew(conn *pgx.ConnConfig) {
+	url, err := c.url()
+	if err != nil {
+		return
+	}
+	if now, err := pgx.ParseConfig(url); err == nil {
+		conn.User, conn.Password = now.User, now.Password
+	}
 }

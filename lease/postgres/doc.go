@@ -20,8 +20,9 @@
 //     is a write to which the server adds a warning: a standby has perhaps not got it. A write that is given
 //     up is not cancelled: until a synchronous standby has it, nobody reads it.
 //   - All watches over one pool share one connection, which listens. A notification is a hint; what is read
-//     is the truth. The stores of Factory for one server share a pool of two connections, so that a process
-//     has at most three.
+//     is the truth. The stores of Factory for one URL share a pool of two connections, so that a process
+//     has at most three. A new connection takes the user and the password from the file of the URL as it is
+//     then; for another server the process is started again.
 //
 // # Non-guarantees
 //

@@ -1,12 +1,17 @@
 package postgres
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
@@ -89,4 +94,45 @@ func TestNew_NamesWhatIsMissing(t *testing.T) {
 	assert.Equal(t, "ops.leases/payments-sbr", s.String())
 	assert.Contains(t, Schema(`a"; DROP TABLE b; --`, ""),
 		`CREATE TABLE IF NOT EXISTS "a""; DROP TABLE b; --" (`)
+}
+
+// A password is rotated under a process that runs. A pool knows one place: another host is another pool's.
+func TestFactory_NewConnectionsReadTheFileAgain(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "url")
+	write := func(url string) { require.NoError(t, os.WriteFile(file, []byte(url+"\n"), 0o600)) }
+	write("postgres://sbr:old@127.0.0.1:1/payments")
+	opened, err := lease.Open(t.Context(), Key, lease.Spec{System: "payments", Decode: func(into any) error {
+		return json.Unmarshal(fmt.Appendf(nil, `{"url-file": %q}`, file), into)
+	}})
+	require.NoError(t, err)
+	s := opened.(*Store)
+	defer func() { require.NoError(t, s.Close()) }()
+	connects := func() string {
+		c := s.pool.Config()
+		require.NoError(t, c.BeforeConnect(t.Context(), c.ConnConfig))
+		return fmt.Sprintf("%s:%s@%s", c.ConnConfig.User, c.ConnConfig.Password, c.ConnConfig.Host)
+	}
+	require.Equal(t, "sbr:old@127.0.0.1", connects())
+	write("postgres://sbr-2:new@127.0.0.2:1/payments")
+	require.Equal(t, "sbr-2:new@127.0.0.1", connects())
+	for _, broken := range []string{"", "postgres://:::"} {
+		write(broken)
+		require.Equal(t, "sbr:old@127.0.0.1", connects(), "what was read first may still be right")
+	}
+}
+
+// The connection that listens is made as those of the pool are.
+func TestWatch_ConnectsLikeThePool(t *testing.T) {
+	t.Parallel()
+	c, err := Config("postgres://sbr@127.0.0.1:1/payments", time.Second)
+	require.NoError(t, err)
+	expired := errors.New("no token")
+	c.BeforeConnect = func(context.Context, *pgx.ConnConfig) error { return expired }
+	pool, err := pgxpool.NewWithConfig(t.Context(), c)
+	require.NoError(t, err)
+	defer pool.Close()
+	s, err := New(pool, "", "payments-sbr")
+	require.NoError(t, err)
+	require.ErrorIs(t, s.Watch(t.Context(), func(lease.Snapshot) {}), expired)
 }

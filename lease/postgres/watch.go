@@ -65,7 +65,7 @@ func listen(pool *pgxpool.Pool) *listener {
 	l := &listener{listening: make(chan struct{})}
 	l.Context, l.end = context.WithCancelCause(context.Background())
 	l.running.Go(func() {
-		err := l.hear(pool.Config().ConnConfig)
+		err := l.hear(pool.Config())
 		if l.Err() == nil { // not stopped: the next watch starts another one
 			listeners.Forget(pool)
 		}
@@ -83,8 +83,13 @@ func (l *listener) stop() {
 const pingEvery = 10 * time.Second
 
 // hear connects, and passes on notifications until that fails.
-func (l *listener) hear(config *pgx.ConnConfig) error {
-	c, err := pgx.ConnectConfig(l, config)
+func (l *listener) hear(config *pgxpool.Config) error {
+	if before := config.BeforeConnect; before != nil {
+		if err := before(l, config.ConnConfig); err != nil {
+			return err
+		}
+	}
+	c, err := pgx.ConnectConfig(l, config.ConnConfig)
 	if err != nil {
 		return err
 	}
