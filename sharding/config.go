@@ -68,7 +68,7 @@ type Config struct {
 	UseLease string
 	// LeaseDecode fills the implementation's own configuration. Nil: its defaults.
 	LeaseDecode func(into any) error
-	// Store opens the store of the lease of a name, instead of UseLease. Several goroutines call it at once.
+	// Store opens the store of the lease of a name, instead of UseLease.
 	Store func(name string) (lease.Store, error)
 	// Lease are the times of the leases. The zero Settings: those of the provider.
 	Lease lease.Settings

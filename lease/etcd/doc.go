@@ -13,15 +13,18 @@
 //     write has a name of its own in the value, so a version never comes back: neither when the key is
 //     deleted and made anew, nor when the cluster is restored from a snapshot, after which revisions repeat.
 //   - ErrConflict and ErrRefused mean certainly not written. Refused are: no right to the key, a wrong
-//     password, a record that is too large, a cluster without space (NOSPACE), and a value that is no record.
+//     password, a record above 700 KiB (a write carries the one before it, too), a cluster without space
+//     (NOSPACE), and a value that is no record.
 //   - A watch begins at the revision after the read, and ends when the cluster has no leader or has compacted
 //     that revision.
 //
 // # Non-guarantees
 //
+//   - The password is read when a client is made: who changes it starts the process again. The certificate of
+//     a client (tls.cert) is read for each new connection.
 //   - A cluster that is restored from an older snapshot has forgotten grants and verdicts. The members tell
 //     it again: see lease.Restore.
-//   - The store sets no limits of its own: the client's DialKeepAliveTime says how soon a dead connection is
+//   - The store sets no time limits of its own: the client's DialKeepAliveTime says how soon a dead connection is
 //     noticed.
 //
 // # Assumptions

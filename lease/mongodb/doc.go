@@ -28,7 +28,7 @@
 //
 //   - A replica set that is restored from an older backup has forgotten grants and verdicts. The members
 //     tell it again: see lease.Restore.
-//   - Whose user or password changes opens the store anew.
+//   - Whose user or password changes opens all stores of the process anew: those of one URI share a client.
 //
 // # Assumptions
 //

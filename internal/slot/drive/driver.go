@@ -98,6 +98,7 @@ type Driver[M any] struct {
 	open    map[uint64]func(M) error // unanswered requests of others: a run may take long to end
 	kept    uint64
 	runs    []running
+	opening sync.Mutex
 	meters  *meters
 	until   Deadline      // when runs without a lease are over
 	trusted time.Duration // until, as the machine counts
