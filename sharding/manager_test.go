@@ -68,6 +68,13 @@ func (r *register) on() map[string]int {
 	return on
 }
 
+// of is where a shard runs, and the token of its newest run.
+func (r *register) of(shard string) (member string, token uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.running[shard], r.tokens[shard]
+}
+
 // newest are the largest tokens of runs that have begun, by shard.
 func (r *register) newest() map[string]uint64 {
 	r.mu.Lock()

@@ -89,9 +89,9 @@ func TestOwner_ChangesWhenTheRunStarts(t *testing.T) {
 		time.Sleep(time.Minute)
 		for _, name := range []string{"n1", "n2", "n4"} {
 			for _, o := range c.managers[name].Owners() {
-				runs := c.register.running[o.Shard]
+				runs, token := c.register.of(o.Shard)
 				require.Equal(t, sharding.Owner{
-					Shard: o.Shard, ID: o.ID, Name: runs, Endpoint: "http://" + runs, Token: c.register.tokens[o.Shard],
+					Shard: o.Shard, ID: o.ID, Name: runs, Endpoint: "http://" + runs, Token: token,
 					State: sharding.Running,
 				}, o, name)
 				require.True(t, strings.HasPrefix(string(o.ID), o.Name))
@@ -129,10 +129,12 @@ func TestTarget_PinsAShardToARole(t *testing.T) {
 			defer c.stop()
 			c.settles(time.Minute)
 			time.Sleep(time.Minute)
-			require.Equal(t, "n2", c.register.running["0"])
+			runs, _ := c.register.of("0")
+			require.Equal(t, "n2", runs)
 			require.NoError(t, c.managers["n2"].Stop(t.Context()))
 			c.settles(10 * time.Second)
 			time.Sleep(time.Minute)
-			require.Equal(t, "n3", c.register.running["0"])
+			runs, _ = c.register.of("0")
+			require.Equal(t, "n3", runs)
 		})
 }

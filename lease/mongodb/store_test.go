@@ -67,7 +67,7 @@ func (w wire) DialContext(context.Context, string, string) (net.Conn, error) {
 			}
 			_, id, _, code, body, _ := wiremessage.ReadHeader(append(size, rest...))
 			document := body[5:] // after the flags and the kind of a section
-			if code == wiremessage.OpQuery {
+			if code == wiremessage.OpQuery { //nolint:staticcheck // the first question of every driver
 				document = body[4+bytes.IndexByte(body[4:], 0)+1+8:]
 			}
 			elements, err := bson.Raw(document).Elements()

@@ -31,7 +31,7 @@ type LeaseOptions struct {
 	// instead; the embedder closes that.
 	Key    string
 	Decode func(into any) error
-	Store func(name string) (lease.Store, error)
+	Store  func(name string) (lease.Store, error)
 	// Settings are the times.
 	Settings lease.Settings
 	// Name is the name of a slot's lease, Use says what the lease is for.
@@ -66,7 +66,8 @@ func (d *Driver[M]) leasing(shard int) *leasing {
 func (d *Driver[M]) openLease(ctx context.Context, shard int) (l *lease.Lease, opened io.Closer, err error) {
 	o, system := &d.Lease, d.Cluster.Config().System
 	name, owner := o.Name(shard), fmt.Sprintf("%s/%d", d.Self, d.Origin.UnixMicro()) // one life of one manager
-	d.opening.Lock() // the embedder's functions are called one at a time
+	// the embedder's functions are called one at a time
+	d.opening.Lock()
 	defer d.opening.Unlock()
 	var store lease.Store
 	if o.Store != nil {
