@@ -66,7 +66,7 @@ func (w wire) DialContext(context.Context, string, string) (net.Conn, error) {
 				return
 			}
 			_, id, _, code, body, _ := wiremessage.ReadHeader(append(size, rest...))
-			document := body[5:] // after the flags and the kind of a section
+			document := body[5:]             // after the flags and the kind of a section
 			if code == wiremessage.OpQuery { //nolint:staticcheck // the first question of every driver
 				document = body[4+bytes.IndexByte(body[4:], 0)+1+8:]
 			}
