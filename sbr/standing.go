@@ -40,6 +40,7 @@ func (r *Resolver) onResumed(e Resumed) {
 	r.endRequest("the process was paused for %v", e.Gap)
 	r.race, r.changes, r.lastChange, r.rechecking, r.contact = nil, 0, r.now, 0, contact{}
 	r.unsure, r.departed = true, false
+	r.releaseAt = never // it begins anew: others missed this member, wait for the lease, and do not see it yet
 	why := cmp.Or(e.Why, "the process was paused")
 	r.explain(TopicPaused, "%s for %v: checking for a verdict before it resumes", why, e.Gap)
 	r.ask(paused)

@@ -39,6 +39,8 @@
 //   - While the coordinator moves (its hand-over, or a crash and the margin) nothing else moves; shards that
 //     run go on.
 //   - Owner may be late by as long as messages take.
+//   - Without leases a member that was downed, and has not heard of it, may start a run beside that of the new
+//     owner. Its token is the smaller one: a fence refuses its writes.
 //
 // # Assumptions
 //

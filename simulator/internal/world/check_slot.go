@@ -12,14 +12,15 @@ func (s *slot) broken(n int, format string, args ...any) {
 // lease it always is, but for runs that follow each other on one member under one grant. Without a lease it
 // is for a run that was handed over, and for a run whose member knows a verdict that was written after o had
 // started. A shard's token is larger than those of all members that its own member and the coordinator's have
-// ever heard of, for these were asked; see unheardOf and unremembered. Runs that follow each other on one
-// member by one order have one token.
+// ever heard of, for these were asked; see unheardOf and unremembered. A member that has not heard yet of the
+// verdict under which o started may be downed by it: its writes are those to refuse. Runs that follow each other
+// on one member by one order have one token.
 func (r *run) follows(o *run) bool {
 	switch s := r.executor.slot; {
 	case s.UseLease, s.shardOf != nil && r.executor == o.executor:
 		return o.executor != r.executor || o.token != r.token
 	case s.shardOf != nil:
-		return !r.unheardOf(o) && !r.unremembered(o)
+		return r.verdict >= o.verdict && !r.unheardOf(o) && !r.unremembered(o)
 	default:
 		return r.verdict > o.stored || r.from == o.executor.p.id
 	}
