@@ -267,10 +267,11 @@ func (m *Machine) granted(op *operation, s Snapshot, start time.Time) {
 }
 
 // adopt takes on a grant that an earlier attempt of this lease got after its failure had been reported. It
-// reports false when there is none, or when the proposal goes on to write anyway.
+// reports false when there is none, or when the proposal goes on to write anyway: so does an attempt whose own
+// write for this version may still come, and would replace what was adopted.
 func (m *Machine) adopt(op *operation, s Snapshot) bool {
 	a := &op.attempt
-	if a.adoptsNoMore || a.proposal.Verdict != nil && s.Record.Token == a.proposal.Base {
+	if a.adoptsNoMore || a.pending || a.proposal.Verdict != nil && s.Record.Token == a.proposal.Base {
 		return false
 	}
 	late, ok := m.unresolved[s.Record.Nonce]
