@@ -69,7 +69,8 @@ func (c section) share(timeout time.Duration) (client *mongo.Client, end func(),
 }
 
 // Factory is the implementation for lease.Register, configured by uri or uri-file, database and collection.
-// The _id of the record is the lease's name. Its stores are *Store: close them. Those of one URI share a client.
+// The _id of the record is the lease's name. Its stores are *Store: close them. Those of one URI
+// share a client.
 func Factory(_ context.Context, spec lease.Spec) (lease.Store, error) {
 	var set section
 	if err := spec.Configure(&set); err != nil {
