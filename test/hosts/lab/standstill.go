@@ -128,14 +128,28 @@ func sortedKeys(m map[int]*handle) []int {
 }
 
 // Crash ends everything on a host at once, as a power failure does. What is supervised starts again, unless
-// that is switched off.
+// that is switched off: then all that is supervised is known to have ended when Crash returns.
 func (l *Lab) Crash(ctx context.Context, name string) error {
 	l.mu.Lock() // as in Freeze
 	defer l.mu.Unlock()
 	if err := l.known(name); err != nil {
 		return err
 	}
-	return empty(ctx, l.host(name).namespace)
+	h := l.host(name)
+	h.mu.Lock()
+	ran := slices.Clone(h.started)
+	h.mu.Unlock()
+	if err := empty(ctx, h.namespace); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, emptyTimeout)
+	defer cancel()
+	for _, p := range ran { // gone from the namespace is a moment before its end is noticed
+		if _, err := p.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Running is one process on a host.

@@ -64,6 +64,7 @@ func TestCrash_EndsEverythingOnOneHost(t *testing.T) {
 		10*time.Second, 10*time.Millisecond)
 	s.SetRestart(false)
 	require.NoError(t, l.Crash(t.Context(), "n1"))
+	require.False(t, s.Process().Alive(), "its end is known")
 	require.Empty(t, programs(t, l.Host("n1")))
 	require.True(t, there.Alive())
 	s.SetRestart(true)

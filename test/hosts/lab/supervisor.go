@@ -67,10 +67,7 @@ func (s *Supervisor) run() {
 				s.command.Name, s.host.name, exit.Code, p.LastLogLine()))
 			return
 		}
-		if !s.waitForTurn() {
-			return
-		}
-		if err := s.start(); err != nil {
+		if err := s.startAgain(); err != nil {
 			s.fail(err)
 			return
 		}
@@ -97,21 +94,20 @@ func (s *Supervisor) AddArgs(args ...string) {
 	s.command.Args = append(slices.Clone(s.command.Args), args...)
 }
 
-// waitForTurn waits for the delay, and then until the supervisor is on; false: it has ended.
-func (s *Supervisor) waitForTurn() bool {
+// startAgain starts the process after the delay, once the supervisor is on.
+func (s *Supervisor) startAgain() error {
 	timer := time.NewTimer(s.delay)
 	defer timer.Stop()
 	due := false
 	for {
-		s.mu.Lock()
-		on := s.on
-		s.mu.Unlock()
-		if due && on {
-			return true
+		if due {
+			if started, err := s.startIf(func() bool { return s.on }); started || err != nil {
+				return err
+			}
 		}
 		select {
 		case <-s.stop:
-			return false
+			return errClosed
 		case <-timer.C:
 			due = true
 		case <-s.changed:
@@ -120,18 +116,29 @@ func (s *Supervisor) waitForTurn() bool {
 }
 
 func (s *Supervisor) start() error {
+	_, err := s.startIf(func() bool { return true })
+	return err
+}
+
+var errClosed = errors.New("lab: it is closed")
+
+// startIf asks and starts in one, so that nothing is started after SetRestart has switched that off.
+func (s *Supervisor) startIf(wanted func() bool) (started bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
 	case <-s.stop:
-		return errors.New("lab: it is closed")
+		return false, errClosed
 	default:
+	}
+	if !wanted() {
+		return false, nil
 	}
 	p, err := s.host.Start(s.command)
 	if err == nil {
 		s.current = p
 	}
-	return err
+	return err == nil, err
 }
 
 // SetRestart says whether the process is started again when it has ended. A process that has ended meanwhile
