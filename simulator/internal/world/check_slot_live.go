@@ -70,7 +70,8 @@ func (s *slot) first() (first *slotMember) {
 	return first
 }
 
-// acquainted reports whether all members that are up know each other as full members.
+// acquainted reports whether all members that are up know each other as full members, and messages get from
+// each to each: without own probes nobody finds out that a link works one way, and a slot waits for its answer.
 func (w *World) acquainted() bool {
 	up := w.up()
 	for _, p := range up {
@@ -78,7 +79,8 @@ func (w *World) acquainted() bool {
 			return false
 		}
 		for _, q := range up {
-			if m, ok := p.r.Member(q.id); !ok || m.Status != p.self.Status {
+			m, ok := p.r.Member(q.id)
+			if !ok || m.Status != p.self.Status || p != q && !w.net.direct(p.node.index, q.node.index) {
 				return false
 			}
 		}
