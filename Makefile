@@ -12,12 +12,12 @@ ROUNDS   ?= 20
 SEED     ?= 1
 CHECKS   ?= 2000
 TIMES    ?= 5
-# The harness but what checks deploy/, which needs programs that take minutes to build. Most of it waits: four packages at a time.
+# The harness but what checks deploy/, which needs programs that take minutes to build.
 HARNESS  := $$($(GO) -C test list ./... | grep -v '/test/deploy')
 RUN      ?= TestStarts
 
-# The short tests spend two thirds of their time collecting garbage of some ten MB, unless told that more may wait; many of their
-# packages wait for one thing or another, so that four run at a time.
+# Tests spend two thirds of their time collecting garbage of some ten MB, unless told that more may wait (the largest takes 0.9 GB then);
+# many packages wait for one thing or another, so that four run at a time.
 FAST     := GOGC=400 $(GO)
 
 # Two apt-get at a time are one too many.
@@ -42,8 +42,8 @@ demo: build ## Split a Serf cluster in this process and watch one side win (ARGS
 
 .PHONY: test
 test: kube browser postgres ## Run all tests but those of `make e2e` and `make deploy-check`: also against a real API server, in a real browser
-	$(GO) test -timeout 25m ./...
-	$(GO) -C test test -p 4 -timeout 25m $(HARNESS)
+	$(FAST) test -p 4 -timeout 25m ./...
+	$(FAST) -C test test -p 4 -timeout 25m $(HARNESS)
 
 .PHONY: test-fast
 test-fast: ## Run the short tests

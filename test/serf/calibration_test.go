@@ -49,7 +49,7 @@ var calibrated = []struct {
 	{shape{"serf-lan", 10, 10, false}, 15, true},
 	{shape{"serf-lan", 18, 2, false}, 15, true},
 	{shape{"serf-lan", 19, 1, false}, 12, false},
-	{shape{"serf-lan", 20, 10, false}, 12, false},
+	{shape{"serf-lan", 20, 10, false}, 12, true},
 	{shape{"serf-wan", 3, 2, false}, 30, false},
 	{shape{"serf-wan", 9, 1, false}, 15, false},
 	{shape{"serf-wan", 10, 5, false}, 15, true},
