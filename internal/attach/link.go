@@ -132,17 +132,13 @@ func (l *link) pinged(n uint64) {
 	l.sent[n] = time.Now()
 }
 
-// ping asks the agent each second whether it is still there, and for how long the run may go on. It counts
-// pings, not time, so that a pause of this process does not end the link.
+// ping asks the agent at once and then each second whether it is still there, and for how long the run may go
+// on. At once, because the agent may have taken long to answer the attachment, from which a run that starts
+// now is promised its time. It counts pings, not time, so that a pause of this process does not end the link.
 func (l *link) ping() {
 	tick := time.NewTicker(PingEvery)
 	defer tick.Stop()
 	for {
-		select {
-		case <-tick.C:
-		case <-l.ctx.Done():
-			return
-		}
 		l.mu.Lock()
 		l.n++
 		n, open, runs := l.n, len(l.sent), l.now != nil
@@ -157,6 +153,11 @@ func (l *link) ping() {
 		select {
 		case l.out <- FromProgram{Ping: n}:
 		default: // earlier messages are not sent yet
+		}
+		select {
+		case <-tick.C:
+		case <-l.ctx.Done():
+			return
 		}
 	}
 }
