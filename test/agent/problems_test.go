@@ -152,9 +152,9 @@ func TestRun_WaitsForPortAndFolderBesideAnAgent(t *testing.T) {
 // A state file that cannot be written when the member begins (a full disk) is waited for, beside a stock
 // agent and without one: the next try is no worse than the first.
 func TestRun_WaitsForTheStateFile(t *testing.T) {
-	for name, at := range map[string]func() (place, serf string){
-		"a node of its own": func() (string, string) { return "n1", "node: n1, bind: '127.0.0.1:0'" },
-		"beside an agent": func() (string, string) {
+	for name, at := range map[string]func(t *testing.T) (place, serf string){
+		"a node of its own": func(*testing.T) (string, string) { return "n1", "node: n1, bind: '127.0.0.1:0'" },
+		"beside an agent": func(t *testing.T) (string, string) {
 			if testing.Short() {
 				t.Skip("builds a stock agent: run without -short")
 			}
@@ -164,7 +164,7 @@ func TestRun_WaitsForTheStateFile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := home(t)
-			place, node := at()
+			place, node := at(t)
 			inTheWay := filepath.Join(dir, "s@"+place+".json.new")
 			require.NoError(t, os.Mkdir(inTheWay, 0o700))
 			r := start(t, "system: s\nhttp: {listen: '127.0.0.1:0'}\n"+
