@@ -35,7 +35,8 @@ func TestLink_TheFirstRunHasItsTime(t *testing.T) {
 			}()
 			return &http.Response{StatusCode: http.StatusOK, Body: answer}, nil
 		})
-		l, err := dial(t.Context(), &AgentOptions{URL: "http://agent", HTTP: &http.Client{Transport: agent}}, slog.New(slog.DiscardHandler),
+		to := &AgentOptions{URL: "http://agent", HTTP: &http.Client{Transport: agent}}
+		l, err := dial(t.Context(), to, slog.New(slog.DiscardHandler),
 			Attach{Singleton: "backup", Client: "k", PID: 1, StopTimeout: Duration(time.Second)})
 		require.NoError(t, err)
 		defer l.work.Wait()
