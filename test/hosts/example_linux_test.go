@@ -35,7 +35,7 @@ const (
 	// loadFor is how long requests are sent before and after something happens.
 	loadFor = 3 * time.Second
 	// stopsWithin bounds the stop of the whole service.
-	stopsWithin = 3 * time.Second
+	stopsWithin = 10 * time.Second
 )
 
 // service is examples/shards on hosts of its own.
