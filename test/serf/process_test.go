@@ -58,18 +58,16 @@ type process struct {
 	managers []manager    // of singletons and shards, those of the file's order
 }
 
-// memberlistOf is what Serf uses under a profile, but for the compression, which takes a third of the
-// processor's time here: the network carries any size in the same time.
+// memberlistOf is what Serf uses under a profile.
 func memberlistOf(profile string) *memberlist.Config {
-	m := memberlist.DefaultLANConfig()
 	switch strings.TrimPrefix(profile, "serf-") {
 	case "wan":
-		m = memberlist.DefaultWANConfig()
+		return memberlist.DefaultWANConfig()
 	case "local":
-		m = memberlist.DefaultLocalConfig()
+		return memberlist.DefaultLocalConfig()
+	default:
+		return memberlist.DefaultLANConfig()
 	}
-	m.EnableCompression = false
-	return m
 }
 
 // config is what the scenario says of each provider.

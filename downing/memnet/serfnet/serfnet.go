@@ -20,10 +20,10 @@ import (
 //   - LogOutput (io.Discard beforehand) receives the log of Serf and memberlist, each line headed by the
 //     node's name. A writer that several nodes share must be safe for concurrent use. Logger, if set, is
 //     used instead.
-//   - MemberlistConfig may be changed or replaced, for instance by memberlist.DefaultLocalConfig(). It does
-//     not compress beforehand, which would take a third of the processor's time: the network carries any
-//     size in the same time. Its Transport, if set, is used: that is how a restart gets another address
-//     (memnet.Network.TransportAt).
+//   - MemberlistConfig may be changed or replaced, for instance by memberlist.DefaultLocalConfig(). Its
+//     Transport, if set, is used: that is how a restart gets another address (memnet.Network.TransportAt).
+//     EnableCompression is switched off: it would take a third of the processor's time, and the network
+//     carries any size in the same time.
 //   - NodeName is name beforehand. A node that is called differently on each start is still the same host
 //     to the network.
 //
@@ -33,10 +33,10 @@ func Start(network *memnet.Network, name string, mutate func(*serf.Config)) (*se
 	conf.Init()
 	conf.NodeName = name
 	conf.LogOutput = io.Discard
-	conf.MemberlistConfig.EnableCompression = false
 	if mutate != nil {
 		mutate(conf)
 	}
+	conf.MemberlistConfig.EnableCompression = false
 	shareLogger(conf)
 	if conf.MemberlistConfig.Transport == nil {
 		transport, err := network.Transport(name)

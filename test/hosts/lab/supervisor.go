@@ -45,7 +45,7 @@ func (h *Host) Supervise(c process.Command, delay time.Duration, final ...int) (
 	h.mu.Lock()
 	h.supervisors = append(h.supervisors, s)
 	h.mu.Unlock()
-	if err := s.start(); err != nil {
+	if _, err := s.start(true); err != nil {
 		close(s.done)
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (s *Supervisor) startAgain() error {
 	due := false
 	for {
 		if due {
-			if started, err := s.startIf(func() bool { return s.on }); started || err != nil {
+			if started, err := s.start(false); started || err != nil {
 				return err
 			}
 		}
@@ -115,15 +115,11 @@ func (s *Supervisor) startAgain() error {
 	}
 }
 
-func (s *Supervisor) start() error {
-	_, err := s.startIf(func() bool { return true })
-	return err
-}
-
 var errClosed = errors.New("lab: it is closed")
 
-// startIf asks and starts in one, so that nothing is started after SetRestart has switched that off.
-func (s *Supervisor) startIf(wanted func() bool) (started bool, err error) {
+// start asks and starts in one, so that nothing is started after SetRestart has switched that off; the first
+// time the process is started even so.
+func (s *Supervisor) start(first bool) (started bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
@@ -131,7 +127,7 @@ func (s *Supervisor) startIf(wanted func() bool) (started bool, err error) {
 		return false, errClosed
 	default:
 	}
-	if !wanted() {
+	if !first && !s.on {
 		return false, nil
 	}
 	p, err := s.host.Start(s.command)
