@@ -106,7 +106,7 @@ func (o Limits) keep(r *http.Request) (body []byte, again bool, err error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, true, nil
 	}
-	if r.ContentLength < 0 || r.ContentLength > o.MaxBody {
+	if r.ContentLength <= 0 || r.ContentLength > o.MaxBody { // 0: not known, as there is a body
 		return nil, false, nil
 	}
 	defer r.Body.Close()
@@ -160,7 +160,7 @@ func rewrite(r *http.Request, at Location, body []byte) (*http.Request, error) {
 	out := r.Clone(r.Context())
 	out.URL.Scheme, out.URL.Host, out.Host = u.Scheme, u.Host, ""
 	if u.Path != "" {
-		out.URL = u.JoinPath(r.URL.Path)
+		out.URL = u.JoinPath(r.URL.EscapedPath())
 		out.URL.RawQuery = r.URL.RawQuery
 	}
 	if body != nil {
