@@ -38,7 +38,7 @@ func (p *Peer) own() { p.Serves, p.Roles = slices.Clone(p.Serves), slices.Clone(
 type Peers struct {
 	// Self is this member's incarnation.
 	Self sbr.ID
-	// State is that of this member.
+	// State is that of this member; StateArming as well while it is a newcomer that takes no part yet.
 	State sbr.State
 	// Sure is the last moment at which this member saw nothing amiss: its state is up, only downed members
 	// are unreachable, it does not check its standing after a pause, it sees its node, it is no newcomer and

@@ -165,7 +165,8 @@ func TestPeers_SureAfterAPause(t *testing.T) {
 }
 
 // A newcomer that has not found the cluster which the last verdict left is sure of nothing, even where it
-// would be armed at once.
+// would be armed at once, and what runs on top takes it for a member that is not armed: with a lease it would
+// start there, outside of the cluster.
 func TestPeers_SureOfANewcomer(t *testing.T) {
 	virtual(t, func(_ string, c *downing.Config) { c.Resolver.SettleAfter = 0 }, func(t *testing.T, c *cluster) {
 		c.Store.Restore(lease.Record{Token: 3, Verdict: &sbr.Verdict{Token: 3, DecidedBy: "old#u",
@@ -174,7 +175,9 @@ func TestPeers_SureOfANewcomer(t *testing.T) {
 		for range 20 {
 			time.Sleep(500 * time.Millisecond)
 			require.Zero(t, c.provider("n1").Peers().Sure)
+			require.Equal(t, sbr.StateArming, c.provider("n1").Peers().State)
 		}
+		require.Equal(t, sbr.StateSuspended, c.provider("n1").Status().State, "the application is held back")
 	})
 }
 

@@ -207,11 +207,21 @@ func (e *engine) publish() {
 	e.showSuspension(&st)
 	if !e.halted.Load() {
 		e.show(st)
-		e.share(&s, st.State)
+		e.share(&s, e.sharedState(&s, st.State))
 	}
 	e.remember(&s)
 	e.observeDeadline(&s)
 	e.rec.look(&s, len(e.removing) > 0)
+}
+
+// sharedState is the state for what runs on top, where shown is the state for people: a member that arms, or
+// has not found its cluster yet, is not armed, although it shows as suspended while its application is held
+// back.
+func (e *engine) sharedState(s *sbr.Snapshot, shown sbr.State) sbr.State {
+	if s.State == sbr.StateArming || e.newcomer && s.State != sbr.StateDown {
+		return sbr.StateArming
+	}
+	return shown
 }
 
 // notBack are the members that the newest verdict downed and of which no incarnation is listed.
