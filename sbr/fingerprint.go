@@ -120,7 +120,7 @@ func (r *Resolver) appendRace(b []byte, now time.Duration) []byte {
 		b = appendBools(b, rc.watching, rc.suspended, rc.heard, rc.lastErr != "", r.racing(), rc.deadline != 0,
 			r.lastChange == now, rc.unrest)
 		b = appendText(b, string(rc.target))
-		b = appendBools(b, rc.target != "" && rc.writes > 0)
+		b = appendBools(b, rc.target != "" && rc.writes > 0, r.mustRead())
 		b = r.appendAttempt(b, rc.inflight, true)
 		if rc.deadline != 0 {
 			b = appendTime(b, rc.deadline, now)

@@ -91,7 +91,15 @@ func (r *Resolver) onLeft() {
 		r.emit(r.leave())
 	}
 	r.left = true
-	if r.holding && r.race == nil {
+	if r.race == nil || r.race.inflight == 0 {
+		r.giveBack()
+	}
+}
+
+// giveBack releases the lease that a member that has left still holds: the others need not wait until it has
+// been silent for long enough.
+func (r *Resolver) giveBack() {
+	if r.holding {
 		r.holding = false
 		r.emit(ReleaseLease{Attempt: r.next()})
 	}

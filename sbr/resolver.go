@@ -136,8 +136,9 @@ func (r *Resolver) Step(now time.Duration, e Event) []Effect {
 			r.onHealed(e)
 		}
 		r.advance()
-	} else if a, ok := e.(LeaseAnswer); ok && r.left && a.Outcome == Granted {
-		r.emit(ReleaseLease{Attempt: r.next()}) // granted to a member that is gone
+	} else if a, ok := e.(LeaseAnswer); ok && r.left {
+		r.holding = r.holding || a.Outcome == Granted
+		r.giveBack() // what it raced for is answered
 	}
 	return r.effects
 }

@@ -295,10 +295,11 @@ func (r *Resolver) recheckDue() time.Duration {
 	}
 }
 
-// readsNowAndThen reports whether this member is one of those that read a lease that is not watched.
+// readsNowAndThen reports whether this member is one of those that read a lease that is not watched: the first
+// ones, and a member that learned of the newest verdict by message alone.
 func (r *Resolver) readsNowAndThen() bool {
 	return !r.cfg.Watched && NeedsLease(r.strategy) && r.armed && r.read && r.race == nil &&
-		r.position(r.self) < readers
+		(r.position(r.self) < readers || r.behind())
 }
 
 // Answer is the reply to the incarnation id, which had read the token seen when it started, when it asks for
