@@ -116,6 +116,9 @@ func (w *walker) checkRest(s *walkState) {
 		}
 		up++
 		sides |= 1 << w.side[i]
+		if w.lease && w.members[i].locals[s.local[i]].busy {
+			w.broken(s, &wrong{"L1", walkName(i) + " waits for ever"})
+		}
 		if last.Standing(walkID(i), uint64(s.seen[i])) == sbr.Out {
 			w.broken(s, &wrong{"S2", fmt.Sprintf("%s is up although the last verdict leaves it out", walkName(i))})
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
 	"github.com/serf-sbr/serf-sbr/sbr/reachability"
 	"github.com/serf-sbr/serf-sbr/strategies"
@@ -254,5 +255,46 @@ func TestOneSide_WhoHearsOfEachOtherWithoutProbes(t *testing.T) {
 		w.setCut(0, 1)
 		(&oneSide{}).rested(w)
 		require.NotEmpty(t, w.Violations(), "what n1 says gets to nobody")
+	}
+}
+
+// Each rule of the chain of verdicts, broken by one write.
+func TestChain_EachWrite(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		promise string
+		write   func(w *World, r *lease.Record)
+	}{
+		"as it should be":               {"", func(*World, *lease.Record) {}},
+		"a holder that is not silent":   {"S3", func(w *World, _ *lease.Record) { w.checks[0].(*chain).heard = w.now - time.Second }},
+		"another holder, no new token":  {"S3", func(_ *World, r *lease.Record) { r.Token-- }},
+		"a token that grows by two":     {"token", func(_ *World, r *lease.Record) { r.Token++ }},
+		"a token that goes back":        {"token", func(_ *World, r *lease.Record) { r.Token -= 2 }},
+		"an older verdict, told again":  {"token", func(w *World, r *lease.Record) { w.store.writesBack = true; r.Token -= 2 }},
+		"a newer verdict, told again":   {"", func(w *World, r *lease.Record) { w.store.writesBack = true; r.Token++ }},
+		"a survivor that was left out":  {"chain", func(_ *World, r *lease.Record) { r.Verdict.Survivors = []sbr.ID{"n4#1"} }},
+		"a verdict that removes nobody": {"chain", func(_ *World, r *lease.Record) { r.Verdict.Down = nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := smallest(t, 3)
+			w.Run(time.Hour)
+			ids := []sbr.ID{w.nodes[0].proc.id, w.nodes[1].proc.id, w.nodes[2].proc.id}
+			before := lease.Record{Holder: string(ids[0]), Token: 5, Verdict: &sbr.Verdict{Token: 5, Survivors: ids,
+				Down: []sbr.ID{"n4#1"}}}
+			after := lease.Record{Holder: string(ids[1]), Token: 6, Verdict: &sbr.Verdict{Token: 6, Survivors: ids[:2],
+				Down: ids[2:]}}
+			w.checks = []checker{&chain{}}
+			tc.write(w, &after)
+			w.checks[0].committed(w, w.nodes[1].proc, &before, &after)
+			var broken []string
+			for _, v := range w.Violations() {
+				broken = append(broken, v.Promise)
+			}
+			if tc.promise == "" {
+				require.Empty(t, broken)
+			} else {
+				require.Equal(t, []string{tc.promise}, broken, w.Violations())
+			}
+		})
 	}
 }

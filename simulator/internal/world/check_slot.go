@@ -1,6 +1,10 @@
 package world
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+	"time"
+)
 
 // broken notes that a promise is broken: of a singleton X1 to X6, of a shard Y1 to Y6. A test reads the
 // numbers in the calls, and wants a seeded bug for every one (test/mutants).
@@ -26,11 +30,14 @@ func (r *run) follows(o *run) bool {
 	}
 }
 
-// ordered is promise X2, of shards Y2: tokens grow with each start.
+// ordered is promise X2, of shards Y2: tokens grow with each start. A shard's run that goes on by the order of an
+// earlier run has its token. What started beside the earlier run, promise Y1 has judged.
 func (s *slot) ordered(r *run) {
 	grows := true
 	for _, o := range s.runs {
-		if r.token > o.token || s.shardOf != nil && r.executor == o.executor && r.token == o.token {
+		if r.token > o.token || s.shardOf != nil && slices.ContainsFunc(s.runs, func(earlier *run) bool {
+			return r.executor == earlier.executor && r.token == earlier.token && (o == earlier || earlier.during(o.startedAt))
+		}) {
 			continue
 		}
 		grows = false
@@ -44,6 +51,9 @@ func (s *slot) ordered(r *run) {
 		s.outcome.Unordered++
 	}
 }
+
+// during reports whether a run had started at a moment, and was not over.
+func (r *run) during(at time.Duration) bool { return r.startedAt <= at && (!r.over || at <= r.endedAt) }
 
 // inherits checks what a run begins with: the token that the last run that its member, and of a shard also its
 // coordinator, can have heard of has left, or nothing. Of runs that lasted at the same time, each may be the

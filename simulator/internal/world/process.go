@@ -67,6 +67,8 @@ type process struct {
 	spins  int           // ticks in a row that did not let time pass
 
 	client *client
+	// takesOver are the holders that its resolver's last attempt may replace although they are not silent.
+	takesOver []sbr.ID
 	// heardOf is the record that the watch has told its resolver of last; nil: of none.
 	heardOf *lease.Record
 	tells   []*telling

@@ -2,6 +2,7 @@ package world
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -58,6 +59,7 @@ func (p *process) acquireLease(e sbr.AcquireLease) {
 			names(v.Survivors), names(v.Down), names(e.TakeOver))
 	}
 	proposal := lease.Proposal{Verdict: v, Base: e.Base, BaseBy: string(e.BaseBy)}
+	p.takesOver = slices.Clone(e.TakeOver)
 	for _, id := range e.TakeOver {
 		proposal.TakeOver = append(proposal.TakeOver, string(id))
 	}
