@@ -480,3 +480,28 @@ func TestBeside_AgentRestartsDuringAPartition(t *testing.T) {
 		})
 	}
 }
+
+// What comes while a start waits for the store is out of date when it goes on: a report of a broken link that
+// is whole again suspends nobody.
+func TestBeside_AStartThatWaitsHearsNothing(t *testing.T) {
+	beside(t, 4, nil, func(t *testing.T, b *besides) {
+		b.agent("n5", nil, "n1")
+		b.storeAway("n5")
+		started := make(chan *clustertest.Member)
+		go func() { started <- b.protect("n5") }()
+		time.Sleep(10 * time.Second)
+		require.NoError(t, b.Net.Cut("n2", "n3"))
+		b.Eventually(15*time.Second, "nobody notices", func() bool { return b.state("n1") == sbr.StateSuspended })
+		b.Net.Heal()
+		require.NoError(t, b.Net.Partition(clustertest.Names(4), []string{"n5"})) // it misses that the link is whole again
+		time.Sleep(time.Minute)
+		b.Net.Heal()
+		require.NoError(t, b.Join(b.agents["n5"].node, "n1"))
+		time.Sleep(time.Hour)
+		b.storeBack("n5")
+		<-started
+		b.Whole(5)
+		require.Zero(t, b.suspensions("n5"))
+		require.Zero(t, b.Store.Snapshot().Record.Token)
+	})
+}

@@ -55,7 +55,12 @@ func (e *engine) onQuery(name, from string, payload []byte, respond func([]byte)
 	}
 }
 
+// onGossip passes a message to the loop. While a start waits for the store there is none, and when it begins
+// what came is out of date; after Stop there is none either.
 func (e *engine) onGossip(q query) {
+	if !e.isRunning() || isClosed(e.looped) && !e.life.isOver() {
+		return
+	}
 	m, err := wire.Decode(q.payload)
 	switch {
 	case err != nil:
