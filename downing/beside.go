@@ -208,8 +208,13 @@ func (e *engine) announce(p Prober) error {
 	return nil
 }
 
-// agentTime bounds one request to the agent.
-const agentTime = 5 * time.Second
+const (
+	// agentTime bounds one request to the agent.
+	agentTime = 5 * time.Second
+	// joinTime bounds a join. The agent dials for 10 s, on profile WAN for 30 s, and goes on when nobody waits any
+	// more: joins that were given up would queue up in it.
+	joinTime = 35 * time.Second
+)
 
 // beside is the node of a stock agent in another process.
 type beside struct {
@@ -265,7 +270,7 @@ func (n *beside) tag(own map[string]string) error {
 }
 
 func (n *beside) join(name, addr string) error {
-	ctx, cancel := context.WithTimeout(n.ctx, agentTime)
+	ctx, cancel := context.WithTimeout(n.ctx, joinTime)
 	defer cancel()
 	return n.agent.Join(ctx, name, addr)
 }

@@ -30,7 +30,8 @@ type stockAgent struct {
 	drained chan struct{} // closed by the end of the node's events
 	events  downing.AgentEvents
 	silent  bool
-	refuse  error // what a removal is answered with
+	refuse  error           // what a removal is answered with
+	joins   []time.Duration // for how long each was to be waited for
 	opened  bool
 	known   map[string]serf.Member // as last told
 	lost    map[string]serf.Member // those that an earlier process knew
@@ -175,8 +176,13 @@ func (a *stockAgent) Tag(_ context.Context, set map[string]string, remove []stri
 	return node.SetTags(tags)
 }
 
-func (a *stockAgent) Join(_ context.Context, name, addr string) error {
+func (a *stockAgent) Join(ctx context.Context, name, addr string) error {
 	node, err := a.answering()
+	if end, ok := ctx.Deadline(); ok {
+		a.mu.Lock()
+		a.joins = append(a.joins, time.Until(end))
+		a.mu.Unlock()
+	}
 	if err == nil {
 		_, err = node.Join([]string{name + "/" + addr}, true)
 	}

@@ -310,7 +310,7 @@ func (e *engine) refreshDenyList() {
 	old := e.keepOut.list.Load()
 	v := e.resolver.Verdict()
 	orders := e.resolver.Orders()
-	if old.verdict.Token == v.Token && old.verdict.Partial == v.Partial &&
+	if old.verdict.Token == v.Token && old.verdict.DecidedBy == v.DecidedBy && old.verdict.Partial == v.Partial &&
 		len(old.verdict.Down) == len(v.Down) && len(old.verdict.Survivors) == len(v.Survivors) &&
 		len(old.orders) == len(orders) {
 		return

@@ -81,6 +81,7 @@ type engine struct {
 	gathering     bool          // reports have come that no opinion was formed of, see weighSoon
 	nextWeigh     time.Duration // when one is
 	seeking       bool
+	joining       bool // a failed member is being joined again
 	probing       bool
 	gossip        *memberlist.Config
 	said          map[string]string // what was said last, by what it is about

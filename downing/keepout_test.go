@@ -10,6 +10,7 @@ import (
 
 	"github.com/serf-sbr/serf-sbr/downing/wire"
 	"github.com/serf-sbr/serf-sbr/sbr"
+	"github.com/serf-sbr/serf-sbr/strategies"
 )
 
 func tagged(name, uid, seen string) *serf.Member {
@@ -103,4 +104,32 @@ func TestKeepOut_NoticesItsOwnNode(t *testing.T) {
 	require.False(t, k.created.Load())
 	require.NoError(t, k.NotifyMerge([]*serf.Member{tagged("me", "u", "")}))
 	require.True(t, k.created.Load())
+}
+
+// A store that lost a verdict may hold another one with its token, which keeps as many members: the list is
+// that of the verdict which stands in the lease.
+func TestRefreshDenyList_AnotherVerdictUnderTheSameToken(t *testing.T) {
+	t.Parallel()
+	cfg := sbr.DefaultConfig()
+	cfg.Watched = true
+	r, err := sbr.New(cfg, strategies.LeaseMajority{}, sbr.Member{ID: "n5#a", Name: "n5"}, 0)
+	require.NoError(t, err)
+	e := &engine{resolver: r, keepOut: newKeepOut(nil, "n5#a", nil)}
+	for _, v := range []sbr.Verdict{
+		{Token: 5, DecidedBy: "n1#a", Survivors: []sbr.ID{"n1#a", "n2#a", "n5#a"}, Down: []sbr.ID{"n3#a", "n4#a"}},
+		{Token: 5, DecidedBy: "n3#a", Survivors: []sbr.ID{"n3#a", "n4#a", "n5#a"}, Down: []sbr.ID{"n1#a", "n2#a"}},
+	} {
+		rec := sbr.Record{Token: 5, Verdict: &v}
+		for _, effect := range r.Step(0, sbr.LeaseObserved{Record: rec}) {
+			if read, ok := effect.(sbr.ReadLease); ok { // the store has to show it once more
+				r.Step(0, sbr.LeaseRead{Attempt: read.Attempt, Record: rec})
+			}
+		}
+		require.Equal(t, v.DecidedBy, r.Verdict().DecidedBy)
+		e.refreshDenyList()
+		for _, id := range v.Down {
+			require.True(t, e.keepOut.list.Load().isOut(id, 0), "%s after %s", id, v.DecidedBy)
+		}
+		require.False(t, e.keepOut.list.Load().isOut(v.DecidedBy, 0))
+	}
 }

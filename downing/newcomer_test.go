@@ -218,6 +218,26 @@ func TestNewcomer_BesideAgents(t *testing.T) {
 	})
 }
 
+// A newcomer goes on joining a member that its agent calls failed, although it pings nobody that has failed: a
+// restarted agent has forgotten the address. It waits for as long as the agent may dial.
+func TestNewcomer_BesideAnAgentThatMissesAMember(t *testing.T) {
+	beside(t, 0, nil, func(t *testing.T, b *besides) {
+		b.Store.Restore(lease.Record{Token: 7, Verdict: &sbr.Verdict{Token: 5, Survivors: []sbr.ID{"n9#u"},
+			DecidedBy: "n9#u", Reason: "long ago"}})
+		b.boot("n1")
+		b.boot("n2", "n1")
+		time.Sleep(time.Minute)
+		require.NoError(t, b.Net.Partition([]string{"n1"}, []string{"n2"}))
+		time.Sleep(3 * time.Minute)
+		require.True(t, b.provider("n1").Status().Newcomer)
+		a := b.agents["n1"]
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		require.Greater(t, len(a.joins), 6)
+		require.Greater(t, slices.Min(a.joins), 30*time.Second)
+	})
+}
+
 // What a downed predecessor left in the tags of its agent does not vouch for the member that begins after it.
 func TestNewcomer_StaleTagVouchesForNobody(t *testing.T) {
 	beside(t, 0, nil, func(t *testing.T, b *besides) {

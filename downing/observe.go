@@ -54,7 +54,8 @@ func (e *engine) poll() {
 	}
 	e.weigh(false)
 	e.seek(list)
-	if _, ok := e.node.(*beside); ok && !e.cfg.Probe.On() { // otherwise those that answer
+	// With probes those that answer, but a newcomer probes nobody that has failed.
+	if _, ok := e.node.(*beside); ok && (!e.cfg.Probe.On() || e.newcomer) {
 		for id := range e.members.known {
 			e.reconnect(id, blindJoinEvery)
 		}
@@ -167,15 +168,16 @@ const blindJoinEvery = 15 * time.Second
 // restarted agent has forgotten the addresses to join.
 func (e *engine) reconnect(id sbr.ID, every time.Duration) {
 	k := e.members.known[id]
-	if k == nil || !k.failed || e.now() < e.nextJoin || e.resolver.KeptOut(id, k.member.Seen) {
+	if k == nil || !k.failed || e.joining || e.clock() < e.nextJoin || e.resolver.KeptOut(id, k.member.Seen) {
 		return
 	}
-	e.nextJoin = e.now() + every
+	e.nextJoin, e.joining = e.clock()+every, true
 	name, addr := k.member.Name, k.member.Addr
 	e.spawn(&e.workers, func() {
 		if err := e.node.join(name, addr); err != nil {
 			e.log.Debug("sbr: could not reconnect", "member", name, "address", addr, "error", err)
 		}
+		e.inbox.Post(func() { e.joining = false })
 	})
 }
 

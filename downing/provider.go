@@ -126,7 +126,7 @@ func (p *Provider) Stop(ctx context.Context) error { return p.engine.Stop(ctx) }
 func (p *Provider) Downed() <-chan struct{} { return p.life.downed }
 
 // Left is closed when the node has left its cluster without having been downed: the application or an
-// operator made it leave.
+// operator made it leave. An embedded node has once its Serf was shut down after that.
 func (p *Provider) Left() <-chan struct{} { return p.life.left }
 
 // Done is closed after Downed once the callbacks have run, the side has the decision and Serf has shut down,
