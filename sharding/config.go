@@ -149,8 +149,12 @@ func (c Config) Validate() error {
 // maxType keeps the coordinator's name, a singleton's, within its limit.
 const maxType = 40
 
-// topic is for messages about the shards of a type, locatorTopic for their locations; coordinatorName names
-// the coordinator's singleton.
+// topic is for messages about the shards of a type, coordinatorName names the coordinator's singleton.
 func topic(kind string) string           { return "shards." + kind }
-func locatorTopic(kind string) string    { return "where." + kind }
 func coordinatorName(kind string) string { return "shards." + kind }
+
+// locatorTopic is for the locations of a type's shards. Locations name shards by their places in the list:
+// managers with different lists do not hear each other.
+func locatorTopic(kind string, shards []string) string {
+	return fmt.Sprintf("where.%s.%08x", kind, uint32(message.Digest(kind, shards, false)))
+}

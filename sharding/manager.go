@@ -71,7 +71,7 @@ func New(c singleton.Cluster, cfg Config) (*Manager, error) {
 	m := &Manager{cfg: cfg, cluster: c, digest: message.Digest(cfg.Type, cfg.Shards, rules.UseLease),
 		alloc: alloc, looped: make(chan struct{})}
 	m.locator = locate.New(locate.Options{
-		Cluster: c, Topic: locatorTopic(cfg.Type), What: "shards of " + cfg.Type, Slots: n, Endpoint: cfg.Endpoint,
+		Cluster: c, Topic: locatorTopic(cfg.Type, cfg.Shards), What: "shards of " + cfg.Type, Slots: n, Endpoint: cfg.Endpoint,
 		Log: cfg.Logger,
 	})
 	m.driver = drive.New(drive.Options[message.Message]{
@@ -127,7 +127,7 @@ func (m *Manager) prepare(ctx context.Context, self *downing.Peer) error {
 		return err
 	}
 	m.host = host.New(host.Config{Rules: m.driver.Rules, Shards: len(m.cfg.Shards), Digest: m.digest,
-		Known: remembered(self.ID, m.digest)}, 0)
+		Known: remembered(self.ID, m.cfg.Type)}, 0)
 	m.driver.Machine = m.host
 	if !m.hosts || !m.driver.Rules.UseLease {
 		return nil
@@ -163,7 +163,7 @@ func (m *Manager) closed() {
 		_ = m.shown.Unregister()
 	}
 	if m.host != nil {
-		memories.Store(memory{m.driver.Self, m.digest}, m.host.Known())
+		memories.Store(memory{m.driver.Self, m.cfg.Type}, m.host.Known())
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), partTimeout)
 	defer cancel()
@@ -231,16 +231,16 @@ func (m *Manager) ended(r *drive.Run, err error, _ time.Duration) slot.RunEnded 
 }
 
 // memories keep what hosts of this process knew: a manager that follows another manager of the same member
-// refuses what its predecessor refused.
+// refuses what its predecessor refused, and its reports are newer, whatever their lists of shards.
 var memories sync.Map // of memory to host.Known
 
 type memory struct {
-	self   sbr.ID
-	digest uint64
+	self sbr.ID
+	kind string
 }
 
-func remembered(self sbr.ID, digest uint64) host.Known {
-	k, _ := memories.Load(memory{self, digest})
+func remembered(self sbr.ID, kind string) host.Known {
+	k, _ := memories.Load(memory{self, kind})
 	h, _ := k.(host.Known)
 	return h
 }

@@ -104,6 +104,38 @@ func TestOwner_ChangesWhenTheRunStarts(t *testing.T) {
 	})
 }
 
+// A list of shards changes in one manager after the other, without a restart of the members: then each shard of
+// the new list runs, everybody knows where, and each member has some.
+func TestOwner_AfterTheListOfShardsHasChanged(t *testing.T) {
+	eachWay(t, 3, 4, func(t *testing.T, c *crew) {
+		names := clustertest.Names(3)
+		renew := func() {
+			for _, name := range names {
+				require.NoError(t, c.managers[name].Stop(t.Context()))
+				c.start(name)
+				time.Sleep(30 * time.Second)
+			}
+		}
+		for range 3 {
+			renew() // the tokens grow
+		}
+		list := append(sharding.Numbered(4), "00") // it comes second, so that the places of the others change
+		c.shards, c.change = len(list), func(_ string, cfg *sharding.Config) { cfg.Shards = list }
+		renew()
+		time.Sleep(5 * time.Minute)
+		require.Equal(t, len(list), c.register.all())
+		require.Len(t, c.register.on(), len(names), "%v", c.register.on())
+		for _, name := range names {
+			for _, shard := range list {
+				runs, token := c.register.of(shard)
+				o, ok := c.managers[name].Owner(shard)
+				require.True(t, ok)
+				require.Equal(t, []any{runs, token}, []any{o.Name, o.Token}, "shard %s as %s sees it", shard, name)
+			}
+		}
+	})
+}
+
 // Shard 0 belongs to members with the role large, on whichever member the coordinator runs; the other shards
 // go where they would go anyway.
 func TestTarget_PinsAShardToARole(t *testing.T) {

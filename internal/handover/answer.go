@@ -225,9 +225,9 @@ func (m *Machine) takeIn(a *other, msg *Message) {
 		a.answer = Clear
 		if m.slot.Phase == slot.Taking {
 			m.waitUntil = max(m.waitUntil, m.Now+msg.Wait)
-			if msg.State != nil {
-				m.inherit(a.id, msg)
-			}
+		}
+		if msg.State != nil {
+			m.inherit(a.id, msg)
 		}
 	case Refuse:
 		if a.answer == Clear && m.bound {
@@ -244,17 +244,19 @@ func (m *Machine) takeIn(a *other, msg *Message) {
 		}
 	case HandedOver:
 		a.answer = Clear
-		if m.slot.Phase == slot.Taking {
-			m.inherit(a.id, msg)
-		}
+		m.inherit(a.id, msg)
 		if p := m.View.Peer(a.id); p != nil && p.Leaving || a.goes {
 			m.quits(a.id, true, 0)
 		}
 	}
 }
 
-// inherit records the state that a run has left. Of several runs the newest counts.
+// inherit records the state that a run has left, until this member's own run starts. Of several runs the newest
+// counts.
 func (m *Machine) inherit(id sbr.ID, msg *Message) {
+	if m.slot.Phase != slot.Taking && m.slot.Phase != slot.Acquiring {
+		return
+	}
 	if token := min(msg.Token, slot.MaxToken); token > m.estate.token || token == m.estate.token &&
 		m.estate.state == nil {
 		m.estate, m.lent = estate{token: token, state: msg.State, from: id}, ""

@@ -31,6 +31,25 @@ func TestState_OfTheNewestRunCounts(t *testing.T) {
 	}
 }
 
+// A run that takes long to end hands over after the lease was asked for instead. What it has left counts if the
+// lease says that no other run was in between.
+func TestState_OfARunThatEndsLate(t *testing.T) {
+	for token, want := range map[uint64]string{5: "page 7", 6: ""} {
+		a := newAlone(t, useLease, younger)
+		a.hear("z", handover.Running, nil)
+		for a.m.Phase() == slot.Taking {
+			a.now += time.Second
+			a.see(younger)
+		}
+		require.Equal(t, slot.Acquiring, a.m.Phase())
+		a.hear("z", handover.HandedOver, func(m *handover.Message) { m.Token, m.State = 4, []byte("page 7") })
+		a.step(slot.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: token})
+		starts := only[slot.Start](a.got)
+		require.Len(t, starts, 1)
+		require.Equal(t, want, string(starts[0].State))
+	}
+}
+
 func TestState_IsNotKeptBeyondAnotherRun(t *testing.T) {
 	t.Run("of a run handed over", func(t *testing.T) {
 		a := newAlone(t, nil, younger, further)
