@@ -16,7 +16,7 @@ var ErrDone = errors.New("singleton: done")
 
 // Superseded is returned by Config.Run when a resource has refused the token of this run: Token is that of
 // the newer run. The function is run again after RestartAfter, here or elsewhere, under a token larger than
-// Token.
+// Token; with a lease under the next one of the lease, which is smaller only if its store has lost the record.
 type Superseded struct{ Token uint64 }
 
 // Error names the token.

@@ -322,8 +322,8 @@ func (d *Driver[M]) Look() {
 	p := d.Cluster.Peers()
 	v := slot.View{Verdict: p.Verdict, Sure: -1}
 	v.Armed = p.Self != "" && p.State != sbr.StateArming && p.State != sbr.StateDown
-	if !p.Sure.IsZero() {
-		v.Sure = max(d.Now()-Since(p.Sure), 0)
+	if age := Since(p.Sure); !p.Sure.IsZero() && age < d.Rules.Trust {
+		v.Sure = max(d.Now()-age, 0) // the clock begins with this driver
 	}
 	for _, m := range d.machines() {
 		v.Peers = make([]slot.Peer, len(p.List)) // each machine keeps its own

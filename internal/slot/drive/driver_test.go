@@ -19,12 +19,15 @@ import (
 )
 
 // quiet is a cluster of one member in which nothing changes.
-type quiet struct{ drive.Cluster }
+type quiet struct {
+	drive.Cluster
+	unsure time.Duration // for how long its membership was not confirmed
+}
 
-func (quiet) Peers() downing.Peers {
+func (q quiet) Peers() downing.Peers {
 	self := downing.Peer{Serves: []string{"x"}}
 	self.ID, self.Name = "n1#u", "n1"
-	return downing.Peers{Self: self.ID, State: sbr.StateUp, Sure: time.Now(), List: []downing.Peer{self}}
+	return downing.Peers{Self: self.ID, State: sbr.StateUp, Sure: time.Now().Add(-q.unsure), List: []downing.Peer{self}}
 }
 func (quiet) Follow(func()) (stop func())                          { return func() {} }
 func (quiet) Downed() <-chan struct{}                              { return nil }
@@ -53,18 +56,35 @@ func (o *onlooker) Finished() bool                      { return len(o.seen) > 0
 func TestDriver_LooksAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		began, m := time.Now(), &onlooker{}
-		d := drive.New(drive.Options[string]{Cluster: quiet{}, Topic: "x", Name: "x", What: "x",
-			Log: slog.New(slog.DiscardHandler), Settled: func() {}})
-		require.NoError(t, d.Begin(t.Context(), func(context.Context, *downing.Peer) error {
-			d.Machine = m
-			return nil
-		}))
-		require.NoError(t, d.Go(t.Context(), true))
-		<-d.Over()
-		require.Zero(t, time.Since(began))
-		require.True(t, m.seen[0].Armed)
-		require.True(t, m.seen[0].Peers[0].Candidate)
+		v := firstView(t, quiet{})
+		require.True(t, v.Armed)
+		require.True(t, v.Peers[0].Candidate)
+	})
+}
+
+// firstView is what a machine sees at once when it begins.
+func firstView(t *testing.T, c quiet) slot.View {
+	t.Helper()
+	began, m := time.Now(), &onlooker{}
+	d := drive.New(drive.Options[string]{Cluster: c, Topic: "x", Name: "x", What: "x",
+		Rules: slot.Rules{Trust: time.Minute},
+		Log:   slog.New(slog.DiscardHandler), Settled: func() {}})
+	require.NoError(t, d.Begin(t.Context(), func(context.Context, *downing.Peer) error {
+		d.Machine = m
+		return nil
+	}))
+	require.NoError(t, d.Go(t.Context(), true))
+	<-d.Over()
+	require.Zero(t, time.Since(began))
+	return m.seen[0]
+}
+
+// What was confirmed before a manager began counts for as long as it is trusted, not from its beginning on.
+func TestDriver_AnOldConfirmationIsNone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		require.Zero(t, firstView(t, quiet{unsure: time.Minute - 1}).Sure)
+		require.Negative(t, firstView(t, quiet{unsure: time.Minute}).Sure)
 	})
 }
 
