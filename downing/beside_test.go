@@ -483,7 +483,7 @@ func TestBeside_AgentRestartsDuringAPartition(t *testing.T) {
 
 // What comes while a start waits for the store is out of date when it goes on: a report of a broken link that
 // is whole again suspends nobody.
-func TestBeside_AStartThatWaitsHearsNothing(t *testing.T) {
+func TestBeside_Start_HearsNothingWhileItWaits(t *testing.T) {
 	beside(t, 4, nil, func(t *testing.T, b *besides) {
 		b.agent("n5", nil, "n1")
 		b.storeAway("n5")

@@ -108,7 +108,7 @@ func TestKeepOut_NoticesItsOwnNode(t *testing.T) {
 
 // A store that lost a verdict may hold another one with its token, which keeps as many members: the list is
 // that of the verdict which stands in the lease.
-func TestRefreshDenyList_AnotherVerdictUnderTheSameToken(t *testing.T) {
+func TestForgets_TheDenyListFollowsTheVerdictThatCounts(t *testing.T) {
 	t.Parallel()
 	cfg := sbr.DefaultConfig()
 	cfg.Watched = true

@@ -55,7 +55,7 @@ func theSuite(ctx context.Context, t *tree) ([]step, error) {
 		{name: "the rest of the core", tier: unit, run: tests(2*time.Minute, "./sbr/reachability", "./sbr/timing", "./strategies")},
 		{name: "the lease", tier: unit, dear: true, of: []string{"lease"}, run: tests(5*time.Minute, "./lease")},
 		{name: "the provider", tier: unit, dear: true, of: []string{"downing"}, run: tests(5*time.Minute, "-run",
-			"^Test(FailSafe|Watchdog|Heal|Membership|Vanished|Forgets|Memory|Stores|Tags|Whole|Start_|Leave|Pause_|Bootstrap|Down_|Beside_Start|Beside_Adoption)", "./downing")},
+			"^Test(FailSafe|Watchdog|Heal|Membership|Vanished|Forgets|Memory|Stores|Tags|Whole|Start_|Leave|Pause_|Bootstrap|Down_|Beside_Start|Beside_Adoption|Newcomer_Beside|Peers_Sure)", "./downing")},
 		{name: "the agent and its configuration", tier: unit, dear: true, of: []string{"internal/agent", "internal/attach", "internal/config"},
 			run: tests(2*time.Minute, "-short", "./internal/config", "./internal/attach",
 				"./internal/agent/...")},
