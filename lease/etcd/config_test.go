@@ -44,6 +44,32 @@ func TestFactory_StoresShareAClient(t *testing.T) {
 	require.NoError(t, anew.Close())
 }
 
+// The client takes its credentials from its first endpoint: that must not decide for the others.
+func TestFactory_OneWayToAllEndpoints(t *testing.T) {
+	t.Parallel()
+	const (
+		mixed   = "lease.etcd.endpoints mixes http:// and https://"
+		dropped = "lease.etcd.tls is set, and an endpoint is http://"
+	)
+	for set, wrong := range map[string]string{
+		`{"endpoints": ["http://a", "http://b"]}`:                                 "",
+		`{"endpoints": ["a", "http://b"]}`:                                        "",
+		`{"endpoints": ["a", "https://b"]}`:                                       "",
+		`{"endpoints": ["http://a", "https://b"]}`:                                mixed,
+		`{"endpoints": ["https://a", "http://b"], "tls": {"cert": "c"}}`:          mixed,
+		`{"endpoints": ["a", "HTTP://b"], "tls": {"ca": "/etc/sbr/etcd-ca.pem"}}`: dropped,
+	} {
+		s, err := lease.Open(t.Context(), Key, lease.Spec{System: "payments",
+			Decode: func(into any) error { return json.Unmarshal([]byte(set), into) }})
+		if wrong != "" {
+			require.ErrorContains(t, err, "etcd: "+wrong, set)
+			continue
+		}
+		require.NoError(t, err, set)
+		require.NoError(t, s.(*Store).Close())
+	}
+}
+
 // The making of a client waits for a server that knows the user. Who has given up meanwhile does not begin to.
 func TestFactory_NobodyWaitsInVain(t *testing.T) {
 	t.Setenv(PasswordVariable, "secret")
