@@ -114,8 +114,9 @@ func (s *Store) record(raw bson.Raw) (lease.Record, error) {
 	return lease.UnmarshalRecord(text)
 }
 
-// maxDocument is MongoDB's limit, in bytes.
-const maxDocument = 16 << 20
+// maxDocument is the size of the largest document, in bytes: a replacement carries two, the one that it
+// replaces and the next, and MongoDB takes 16 MiB. A larger one could be inserted once, and never replaced.
+const maxDocument = 8<<20 - 1<<10
 
 // document is what UnmarshalRecord reads, as BSON.
 func (s *Store) document(r lease.Record) (bson.Raw, error) {
@@ -129,8 +130,8 @@ func (s *Store) document(r lease.Record) (bson.Raw, error) {
 	}
 	document, err := bson.Marshal(append(s.byName(), fields...))
 	if len(document) > maxDocument {
-		err = fmt.Errorf("%w: %d bytes, and a document has at most %d", lease.ErrTooLarge, len(document),
-			maxDocument)
+		err = fmt.Errorf("%w: %d bytes, at most %d: list fewer members in the verdict", lease.ErrTooLarge,
+			len(document), maxDocument)
 	}
 	return document, err
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 func open(t *testing.T, name, set string) *Store {
@@ -46,6 +48,24 @@ func TestFactory_StoresShareAClient(t *testing.T) {
 	require.NoError(t, two.Close())
 	_, err = two.Read(ended)
 	require.ErrorIs(t, err, mongo.ErrClientDisconnected)
+}
+
+// A replacement carries the document before it, too: what could be written only once is not written at all.
+func TestWrite_TooLarge(t *testing.T) {
+	t.Parallel()
+	s := open(t, "one", `{"uri": "mongodb://127.0.0.1:1", "database": "sbr"}`)
+	defer func() { require.NoError(t, s.Close()) }()
+	record := func(size int) lease.Record {
+		return lease.Record{Token: 1, Verdict: &sbr.Verdict{Reason: strings.Repeat("x", size)}}
+	}
+	_, err := s.Write(t.Context(), record(maxDocument), "")
+	require.ErrorIs(t, err, lease.ErrRefused)
+	require.ErrorIs(t, err, lease.ErrTooLarge)
+	largest, err := s.document(record(maxDocument - 1<<10))
+	require.NoError(t, err)
+	change, err := bson.Marshal(bson.D{{Key: "q", Value: largest}, {Key: "u", Value: largest}})
+	require.NoError(t, err)
+	require.Less(t, len(change), 16<<20, "what MongoDB takes")
 }
 
 // wire is a server of MongoDB's protocol. It answers a command by a document, or not at all.
