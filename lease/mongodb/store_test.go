@@ -50,6 +50,41 @@ func TestFactory_StoresShareAClient(t *testing.T) {
 	require.ErrorIs(t, err, mongo.ErrClientDisconnected)
 }
 
+// One record has one location, by whatever way a member gets there, and no other record has it.
+func TestLocation(t *testing.T) {
+	t.Parallel()
+	at := func(name, set string) string {
+		s := open(t, name, set)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		return s.Location()
+	}
+	where := at("one", `{"uri": "mongodb://a:1,b:2/?replicaSet=r", "database": "sbr"}`)
+	require.Equal(t, "mongodb a:1,b:2, collection sbr.sbr_leases, lease one", where)
+	for set, same := range map[string]bool{
+		`{"uri": "mongodb://me:secret@b:2,a:1/?replicaSet=r&connectTimeoutMS=7", "database": "sbr"}`: true,
+		`{"uri": "mongodb://a:1,b:2", "database": "sbr", "collection": "sbr_leases"}`:                true,
+		`{"uri": "mongodb://a:1,b:3", "database": "sbr"}`:                                            false,
+		`{"uri": "mongodb://a:1,b:2", "database": "other"}`:                                          false,
+		`{"uri": "mongodb://a:1,b:2", "database": "sbr", "collection": "other"}`:                     false,
+	} {
+		require.Equal(t, same, at("one", set) == where, set)
+	}
+	require.NotEqual(t, where, at("two", `{"uri": "mongodb://a:1,b:2", "database": "sbr"}`))
+	of := func() string {
+		client, err := mongo.Connect(Options("mongodb://a:1", time.Second))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, client.Disconnect(context.Background())) })
+		records := client.Database("sbr").Collection("sbr_leases")
+		one, err := New(records, "one")
+		require.NoError(t, err)
+		same, err := New(records.Clone(), "one")
+		require.NoError(t, err)
+		require.Equal(t, one.Location(), same.Location())
+		return one.Location()
+	}
+	require.NotEqual(t, of(), of(), "a client of the caller's does not say where it connects to")
+}
+
 // A replacement carries the document before it, too: what could be written only once is not written at all.
 func TestWrite_TooLarge(t *testing.T) {
 	t.Parallel()

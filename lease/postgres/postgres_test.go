@@ -179,6 +179,35 @@ func refuseAll(conn net.Conn, code string) {
 	}
 }
 
+// One record has one location, by whatever way a member gets there, and no other record has it.
+func TestLocation(t *testing.T) {
+	t.Parallel()
+	at := func(name, table, url string) string {
+		c, err := Config(url, time.Second)
+		require.NoError(t, err)
+		pool, err := pgxpool.NewWithConfig(t.Context(), c)
+		require.NoError(t, err)
+		t.Cleanup(pool.Close)
+		s, err := New(pool, table, name)
+		require.NoError(t, err)
+		return s.Location()
+	}
+	where := at("one", "", "postgres://sbr@a:5432,b:5433/payments")
+	require.Equal(t, `postgres a:5432,b:5433, database payments, table "sbr_lease", lease one`, where)
+	for url, same := range map[string]bool{
+		"postgres://me:secret@b:5433,a:5432/payments?connect_timeout=3&sslmode=disable": true,
+		"host=a,b port=5432,5433 dbname=payments user=payments":                         true,
+		"host=a,b port=5432,5433 user=payments":                                         true, // the default
+		"postgres://sbr@a:5432,b:5433/other":                                            false,
+		"postgres://sbr@a:5432,b:5434/payments":                                         false,
+		"postgres://sbr@a/payments":                                                     false,
+	} {
+		require.Equal(t, same, at("one", "sbr_lease", url) == where, url)
+	}
+	require.NotEqual(t, where, at("two", "", "postgres://sbr@a:5432,b:5433/payments"))
+	require.NotEqual(t, where, at("one", "ops.sbr_lease", "postgres://sbr@a:5432,b:5433/payments"))
+}
+
 // The connection that listens is made as those of the pool are.
 func TestWatch_ConnectsLikeThePool(t *testing.T) {
 	t.Parallel()

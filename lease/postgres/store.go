@@ -1,11 +1,14 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -26,6 +29,7 @@ var (
 	_ lease.Store      = (*Store)(nil)
 	_ lease.Watcher    = (*Store)(nil)
 	_ lease.Identified = (*Store)(nil)
+	_ lease.Located    = (*Store)(nil)
 	_ lease.DryRunner  = (*Store)(nil)
 )
 
@@ -45,6 +49,19 @@ func New(pool *pgxpool.Pool, table, name string) (*Store, error) {
 
 // String returns the table and the name.
 func (s *Store) String() string { return strings.ReplaceAll(s.table, `"`, "") + "/" + s.name }
+
+// Location implements lease.Located: the servers, the database, the table and the name.
+func (s *Store) Location() string {
+	conn := s.pool.Config().ConnConfig
+	at := func(host string, port uint16) string { return net.JoinHostPort(host, strconv.Itoa(int(port))) }
+	servers := []string{at(conn.Host, conn.Port)}
+	for _, other := range conn.Fallbacks {
+		servers = append(servers, at(other.Host, other.Port))
+	}
+	slices.Sort(servers)
+	return fmt.Sprintf("postgres %s, database %s, table %s, lease %s",
+		strings.Join(slices.Compact(servers), ","), cmp.Or(conn.Database, conn.User), s.table, s.name)
+}
 
 // Close ends the store. A pool that Factory made is closed with its last store.
 func (s *Store) Close() error {
