@@ -25,7 +25,7 @@ func (l *Lease) AcquireWait(ctx context.Context, p Proposal) (*Grant, error) {
 	defer stop()
 	begin := sync.OnceFunc(func() {
 		watch.Go(func() {
-			_ = l.Watch(watching, func(Record) { // without it the record is asked for once in a heartbeat interval
+			_ = l.Watch(watching, func(Record) { // it ends with ctx, or with the lease
 				select {
 				case changed <- struct{}{}:
 				default:
@@ -62,8 +62,9 @@ func isFutile(err error) bool {
 		errors.Is(err, ErrTooLarge) || errors.Is(err, ErrTokenSpent) || errors.Is(err, ErrClosed)
 }
 
-// untilFree returns when another Acquire is worth while: when nothing that is known speaks against it. That
-// takes at most a heartbeat interval, so that a stalled watch does not block it for ever.
+// untilFree returns when another Acquire is worth while: when nothing that is known speaks against it. A
+// stalled watch delays that until the holder has been silent for too long; a holder that never expires speaks
+// against it until a change is seen.
 func (l *Lease) untilFree(ctx context.Context, p *Proposal, changed <-chan struct{}) error {
 	for {
 		now := l.clock.Now()

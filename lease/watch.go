@@ -206,6 +206,11 @@ func (f *follower) alone(ctx context.Context, wait, quiet time.Duration) error {
 			return cause
 		}
 		f.report(err)
+		if err == nil && wait == Infinite { // no stream is to be had, so nothing is missing
+			f.turn <- struct{}{}
+			f.healed()
+			<-f.turn
+		}
 		pause := min(wait, max(f.pace.Poll, Postponed(err)))
 		if err := sleep(ctx, f.clock, pause); err != nil {
 			return err

@@ -79,6 +79,63 @@ func TestWatch_ReportsThePresentAndChanges(t *testing.T) {
 	}
 }
 
+// Each outage is told once, and so is its end, however the store is watched.
+func TestWatch_TellsOfEachInterruptionAndOfItsEnd(t *testing.T) {
+	for name, open := range map[string]func(*leasetest.Faulty) lease.Store{
+		"watcher": func(v *leasetest.Faulty) lease.Store { return v },
+		"polled":  func(v *leasetest.Faulty) lease.Store { return plainStore{v} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			story(t, func(t *testing.T, w *world) {
+				v, told := w.view("a"), make(chan error, 1000)
+				a := w.leaseOver(open(v), "a", func(_ *lease.Settings, o *lease.Options) {
+					o.OnWatch = func(err error) { told <- err }
+				})
+				_, stop := watching(t, a)
+				time.Sleep(time.Minute)
+				require.Empty(t, told)
+				for outage := range 2 {
+					v.SetUnavailable(true)
+					time.Sleep(time.Minute)
+					synctest.Wait() // a read may begin at this moment
+					require.NotEmpty(t, told)
+					for len(told) > 0 {
+						require.Error(t, <-told)
+					}
+					v.Heal()
+					time.Sleep(time.Minute)
+					synctest.Wait()
+					for len(told) > 1 { // of a request that was under way
+						require.Error(t, <-told)
+					}
+					require.Len(t, told, 1)
+					require.NoError(t, <-told)
+					require.Len(t, w.logs.With("watching was interrupted"), outage+1)
+				}
+				_ = stop()
+			})
+		})
+	}
+}
+
+// Reads are no stream: where there should be one, it stays interrupted.
+func TestWatch_ReadsDoNotEndTheInterruptionOfAStream(t *testing.T) {
+	story(t, func(t *testing.T, w *world) {
+		told := make(chan error, 1000)
+		a := w.leaseOver(unwatchable{w.view("a")}, "a", func(_ *lease.Settings, o *lease.Options) {
+			o.OnWatch = func(err error) { told <- err }
+		})
+		_, stop := watching(t, a)
+		time.Sleep(time.Minute)
+		_ = stop()
+		require.NotEmpty(t, told)
+		for len(told) > 0 {
+			require.ErrorIs(t, <-told, lease.ErrRefused)
+		}
+		require.Len(t, w.logs.With("watching was interrupted"), 1)
+	})
+}
+
 func TestWatch_EndsWithTheLease(t *testing.T) {
 	for _, polled := range []bool{false, true} {
 		story(t, func(t *testing.T, w *world) {

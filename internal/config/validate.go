@@ -149,6 +149,7 @@ func (c *checker) lease(path string, l *Lease) {
 	if t := l.Etcd.TLS; (t.Cert == "") != (t.Key == "") {
 		c.Add(path+".etcd.tls", "has one of cert and key: give both, or none")
 	}
+	c.etcdSchemes(path+".etcd", &l.Etcd)
 	if l.Etcd.PasswordFile != "" && l.Etcd.Username == "" {
 		c.Add(path+".etcd.password-file", "is set, but username is not")
 	}
@@ -162,6 +163,22 @@ func (c *checker) lease(path string, l *Lease) {
 		if *own.times != (Times{}) {
 			c.times(path+"."+own.implementation, own.times, l.Settings(own.implementation))
 		}
+	}
+}
+
+// etcdSchemes refuses endpoints that want different credentials: the client has those of the first one for all.
+// The store refuses the same where a program opens it without such a file.
+func (c *checker) etcdSchemes(path string, l *etcdLease) {
+	is := func(name string) bool {
+		return slices.ContainsFunc(l.Endpoints, func(e string) bool {
+			return strings.HasPrefix(strings.ToLower(e), name+"://")
+		})
+	}
+	switch plain := is("http"); {
+	case plain && is("https"):
+		c.Add(path+".endpoints", "mixes http:// and https://: the first one would decide for all")
+	case plain && l.TLS != (etcdLease{}.TLS):
+		c.Add(path+".tls", "is set, and an endpoint is http://, which uses none: write https://")
 	}
 }
 

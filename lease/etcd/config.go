@@ -61,6 +61,9 @@ func (c *section) share(ctx context.Context, timeout time.Duration) (
 	if len(c.Endpoints) == 0 {
 		return nil, nil, errors.New("etcd: lease.etcd.endpoints is empty: name the members of the etcd cluster")
 	}
+	if err := c.oneWay(); err != nil {
+		return nil, nil, fmt.Errorf("etcd: %w", err)
+	}
 	var password string
 	if c.Username != "" {
 		if password, err = secret.Of("lease.etcd.password", "", c.PasswordFile, PasswordVariable); err != nil {
@@ -84,10 +87,27 @@ func (c *section) share(ctx context.Context, timeout time.Duration) (
 	}, func(client *clientv3.Client) { _ = client.Close() })
 }
 
+// scheme reports whether an endpoint has that scheme.
+func (c *section) scheme(name string) bool {
+	return slices.ContainsFunc(c.Endpoints, func(e string) bool {
+		return strings.HasPrefix(strings.ToLower(e), name+"://")
+	})
+}
+
+// oneWay refuses endpoints that want different credentials: the client has those of the first one for all.
+func (c *section) oneWay() error {
+	switch plain := c.scheme("http"); {
+	case plain && c.scheme("https"):
+		return errors.New("lease.etcd.endpoints mixes http:// and https://: the first one would decide for all")
+	case plain && c.TLS != (section{}.TLS):
+		return errors.New("lease.etcd.tls is set, and an endpoint is http://, which uses none: write https://")
+	}
+	return nil
+}
+
 // tls is nil where nothing asks for it.
 func (c *section) tls() (*tls.Config, error) {
-	secure := slices.ContainsFunc(c.Endpoints, func(e string) bool { return strings.HasPrefix(e, "https://") })
-	if !secure && c.TLS == (section{}.TLS) {
+	if !c.scheme("https") && c.TLS == (section{}.TLS) {
 		return nil, nil
 	}
 	t, err := transport.TLSInfo{TrustedCAFile: c.TLS.CA, CertFile: c.TLS.Cert, KeyFile: c.TLS.Key}.ClientConfig()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/serf-sbr/serf-sbr/lease"
 	"github.com/serf-sbr/serf-sbr/sbr"
@@ -42,6 +43,58 @@ func TestFactory_StoresShareAClient(t *testing.T) {
 	anew := open(t, "one", of(""))
 	require.NoError(t, anew.client.Ctx().Err())
 	require.NoError(t, anew.Close())
+}
+
+// One record has one location, by whatever way a member gets there, and no other record has it.
+func TestLocation(t *testing.T) {
+	t.Parallel()
+	at := func(name, set string) string {
+		s := open(t, name, set)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		return s.Location()
+	}
+	where := at("one", `{"endpoints": ["a:1", "b:2"]}`)
+	require.Equal(t, "etcd a:1,b:2, key /serf-sbr/one", where)
+	for set, same := range map[string]bool{
+		`{"endpoints": ["b:2", "a:1", "b:2"]}`:                  true,
+		`{"endpoints": ["http://a:1", "http://me:secret@b:2"]}`: true,
+		`{"endpoints": ["https://a:1", "https://b:2"]}`:         true,
+		`{"endpoints": ["a:1", "b:3"]}`:                         false,
+		`{"endpoints": ["a:1", "b:2"], "prefix": "/other/"}`:    false,
+	} {
+		require.Equal(t, same, at("one", set) == where, set)
+	}
+	require.NotEqual(t, where, at("two", `{"endpoints": ["a:1", "b:2"]}`))
+	of := func(c *clientv3.Client) string { return (&Store{client: c, key: "one"}).Location() }
+	one := clientv3.NewCtxClient(t.Context()) // that of a server in this process
+	require.Equal(t, of(one), of(one))
+	require.NotEqual(t, of(one), of(clientv3.NewCtxClient(t.Context())))
+}
+
+// The client takes its credentials from its first endpoint: that must not decide for the others.
+func TestFactory_OneWayToAllEndpoints(t *testing.T) {
+	t.Parallel()
+	const (
+		mixed   = "lease.etcd.endpoints mixes http:// and https://"
+		dropped = "lease.etcd.tls is set, and an endpoint is http://"
+	)
+	for set, wrong := range map[string]string{
+		`{"endpoints": ["http://a", "http://b"]}`:                                 "",
+		`{"endpoints": ["a", "http://b"]}`:                                        "",
+		`{"endpoints": ["a", "https://b"]}`:                                       "",
+		`{"endpoints": ["http://a", "https://b"]}`:                                mixed,
+		`{"endpoints": ["https://a", "http://b"], "tls": {"cert": "c"}}`:          mixed,
+		`{"endpoints": ["a", "HTTP://b"], "tls": {"ca": "/etc/sbr/etcd-ca.pem"}}`: dropped,
+	} {
+		s, err := lease.Open(t.Context(), Key, lease.Spec{System: "payments",
+			Decode: func(into any) error { return json.Unmarshal([]byte(set), into) }})
+		if wrong != "" {
+			require.ErrorContains(t, err, "etcd: "+wrong, set)
+			continue
+		}
+		require.NoError(t, err, set)
+		require.NoError(t, s.(*Store).Close())
+	}
 }
 
 // The making of a client waits for a server that knows the user. Who has given up meanwhile does not begin to.

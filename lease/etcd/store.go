@@ -1,9 +1,13 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"slices"
+	"strings"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
@@ -24,6 +28,7 @@ var (
 	_ lease.Store      = (*Store)(nil)
 	_ lease.Watcher    = (*Store)(nil)
 	_ lease.Identified = (*Store)(nil)
+	_ lease.Located    = (*Store)(nil)
 	_ lease.DryRunner  = (*Store)(nil)
 )
 
@@ -40,6 +45,19 @@ func New(client *clientv3.Client, key string) (*Store, error) {
 
 // String returns the key.
 func (s *Store) String() string { return s.key }
+
+// Location implements lease.Located: the endpoints of the client, and the key.
+func (s *Store) Location() string {
+	servers := s.client.Endpoints()
+	for i, e := range servers {
+		if u, err := url.Parse(e); err == nil && u.Host != "" {
+			servers[i] = u.Host // by whatever scheme, and as whom
+		}
+	}
+	slices.Sort(servers)
+	at := cmp.Or(strings.Join(slices.Compact(servers), ","), fmt.Sprintf("client %p", s.client))
+	return fmt.Sprintf("etcd %s, key %s", at, s.key)
+}
 
 // Identity implements lease.Identified: the id of the etcd cluster, which a restored one has not, and the
 // key.

@@ -78,17 +78,19 @@ func (k *Lock) enter(ctx context.Context) (err error) {
 }
 
 // leave ends a Do. A single-entrant one releases its own grant, nil for none; of the others the last one
-// releases the lock.
+// releases the lock, unless none has acquired it: then what is held is the caller's.
 func (k *Lock) leave(ctx context.Context, g *lease.Grant) {
 	release := k.lease.Release
 	k.mu.Lock()
 	k.entered--
+	k.granted = k.granted || g != nil
 	switch {
 	case k.cfg.Type == SingleEntrant && g != nil:
 		release = g.Release
-	case k.cfg.Type == SingleEntrant, k.entered > 0:
+	case k.cfg.Type == SingleEntrant, k.entered > 0, !k.granted:
 		release = nil
 	default:
+		k.granted = false
 		k.leaving = make(chan struct{})
 	}
 	k.mu.Unlock()

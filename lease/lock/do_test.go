@@ -152,6 +152,41 @@ func TestDo_ReentrantInsideItself(t *testing.T) {
 	})
 }
 
+// A Do that gets no answer has acquired nothing. What its caller has acquired stays.
+func TestDo_ThatAcquiresNothingReleasesNothing(t *testing.T) {
+	each(t, kinds, func(t *testing.T, w *world, kind lock.Type) {
+		k, v := w.lock("a", kind), w.store.View("a")
+		require.True(t, w.acquire(k))
+		v.SetUnavailable(true)
+		require.Error(t, k.Do(t.Context(), never(t)))
+		v.Heal()
+		require.True(t, k.Held())
+		require.Equal(t, "a", w.record().Holder)
+		require.True(t, w.release(k))
+	})
+}
+
+// The work of one Do ends while another one waits for its answer, which does not come: nobody else is there to
+// release what the first one has acquired.
+func TestDo_TheLastOneReleasesAlthoughItAcquiresNothing(t *testing.T) {
+	each(t, kinds[1:], func(t *testing.T, w *world, kind lock.Type) {
+		k, v := w.lock("a", kind), w.store.View("a")
+		second := make(chan error, 1)
+		require.NoError(t, k.Do(t.Context(), func(context.Context) error {
+			v.Inject(leasetest.All, leasetest.LoseRequest, leasetest.Always)
+			go func() { second <- k.Do(t.Context(), never(t)) }()
+			time.Sleep(time.Second)
+			return nil
+		}))
+		require.True(t, k.Held())
+		require.Error(t, <-second)
+		require.False(t, k.Held())
+		v.Heal()
+		require.NoError(t, k.Do(t.Context(), func(context.Context) error { return nil }))
+		require.Empty(t, w.record().Holder)
+	})
+}
+
 func TestDo_ALossReachesEveryEntry(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		k := w.lock("a", lock.Reentrant, keepAlive)

@@ -31,8 +31,10 @@ type Lock struct {
 
 	// mu guards the fields below. It is not held while the lease asks the store.
 	mu sync.Mutex
-	// entered counts the Do that run or are about to. leaving is there while the last one releases.
+	// entered counts the Do that run or are about to, granted says that one of them has acquired the lock.
+	// leaving is there while the last one releases.
 	entered int
+	granted bool
 	leaving chan struct{}
 }
 

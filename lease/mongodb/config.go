@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,31 +42,37 @@ type section struct {
 	Collection string `json:"collection" yaml:"collection"`
 }
 
+// connected is a client, and the servers that it was told of.
+type connected struct {
+	*mongo.Client
+	servers string
+}
+
 // clients are those of Factory, by what they are made from.
-var clients shared.Values[string, *mongo.Client]
+var clients shared.Values[string, connected]
 
 // share returns the client. A store that does not use it any more calls end.
-func (c section) share(timeout time.Duration) (client *mongo.Client, end func(), err error) {
+func (c section) share(timeout time.Duration) (client connected, end func(), err error) {
 	if c.Database == "" {
-		return nil, nil, errors.New("mongodb: lease.mongodb.database is required")
+		return client, nil, errors.New("mongodb: lease.mongodb.database is required")
 	}
 	uri, err := secret.Of("lease.mongodb.uri", c.URI, c.URIFile, URIVariable)
 	if err != nil {
-		return nil, nil, fmt.Errorf("mongodb: no server: %w", err)
+		return client, nil, fmt.Errorf("mongodb: no server: %w", err)
 	}
 	uri = strings.TrimSpace(uri)
-	return clients.Use(timeout.String()+" "+uri, func() (*mongo.Client, error) {
+	return clients.Use(timeout.String()+" "+uri, func() (connected, error) {
 		opts := Options(uri, timeout)
 		if err := opts.Validate(); err != nil {
 			text := strings.ReplaceAll(err.Error(), uri, "(the uri)")
-			return nil, fmt.Errorf("mongodb: lease.mongodb.uri is not valid: %s", text)
+			return connected{}, fmt.Errorf("mongodb: lease.mongodb.uri is not valid: %s", text)
 		}
 		client, err := mongo.Connect(opts)
 		if err != nil {
-			return nil, fmt.Errorf("mongodb: %w", err)
+			return connected{}, fmt.Errorf("mongodb: %w", err)
 		}
-		return client, nil
-	}, func(client *mongo.Client) { _ = client.Disconnect(context.Background()) }) // it cuts requests off
+		return connected{client, strings.Join(slices.Sorted(slices.Values(opts.Hosts)), ",")}, nil
+	}, func(client connected) { _ = client.Disconnect(context.Background()) }) // it cuts requests off
 }
 
 // Factory is the implementation for lease.Register, configured by uri or uri-file, database and collection.
@@ -86,7 +93,7 @@ func Factory(_ context.Context, spec lease.Spec) (lease.Store, error) {
 		end()
 		return nil, err
 	}
-	s.end = end
+	s.servers, s.end = client.servers, end
 	return s, nil
 }
 

@@ -17,7 +17,7 @@
 //     a version never comes back, and what a person has changed is another version.
 //   - ErrConflict and ErrRefused mean certainly not written. Refused are: no right, a wrong password, a
 //     server that stands alone (no replica set: it has no linearizable reads), a validation rule, a record
-//     of more than 16 MiB, and a document that is no record. Whatever an election can undo or bring about
+//     of more than 8 MiB, and a document that is no record. Whatever an election can undo or bring about
 //     is unknown: an error of the write concern above all.
 //   - No request is sent twice, by a client from Options.
 //   - A watch is a change stream. Without one (Watch says errors.ErrUnsupported) lease.Follow reads.

@@ -22,6 +22,7 @@ type Store struct {
 	// change streams, which only show what a majority has.
 	records, changes *mongo.Collection
 	name             string
+	servers          string // that the client connects to
 	end              func() // ends the use of a client that is the Factory's; nil: it is the caller's
 }
 
@@ -29,6 +30,7 @@ var (
 	_ lease.Store      = (*Store)(nil)
 	_ lease.Watcher    = (*Store)(nil)
 	_ lease.Identified = (*Store)(nil)
+	_ lease.Located    = (*Store)(nil)
 	_ lease.DryRunner  = (*Store)(nil)
 )
 
@@ -47,12 +49,20 @@ func New(collection *mongo.Collection, name string) (*Store, error) {
 		SetReadPreference(readpref.Primary()).SetReadConcern(readconcern.Linearizable()).
 		SetWriteConcern(&writeconcern.WriteConcern{W: writeconcern.WCMajority, Journal: &journalled}))
 	changes := records.Clone(options.Collection().SetReadConcern(readconcern.Majority()))
-	return &Store{records: records, changes: changes, name: name}, nil
+	client := collection.Database().Client() // it does not say where it connects to
+	return &Store{records: records, changes: changes, name: name, servers: fmt.Sprintf("client %p", client)}, nil
 }
 
 // String returns the place of the record: database, collection and _id.
 func (s *Store) String() string {
 	return s.records.Database().Name() + "." + s.records.Name() + "/" + s.name
+}
+
+// Location implements lease.Located: the servers, the database, the collection and the _id. A client that is
+// the caller's stands for its servers.
+func (s *Store) Location() string {
+	return fmt.Sprintf("mongodb %s, collection %s.%s, lease %s", s.servers, s.records.Database().Name(),
+		s.records.Name(), s.name)
 }
 
 // Close ends the store. A client that Factory made is closed with its last store.
@@ -114,8 +124,9 @@ func (s *Store) record(raw bson.Raw) (lease.Record, error) {
 	return lease.UnmarshalRecord(text)
 }
 
-// maxDocument is MongoDB's limit, in bytes.
-const maxDocument = 16 << 20
+// maxDocument is the size of the largest document, in bytes: a replacement carries two, the one that it
+// replaces and the next, and MongoDB takes 16 MiB. A larger one could be inserted once, and never replaced.
+const maxDocument = 8<<20 - 1<<10
 
 // document is what UnmarshalRecord reads, as BSON.
 func (s *Store) document(r lease.Record) (bson.Raw, error) {
@@ -129,8 +140,8 @@ func (s *Store) document(r lease.Record) (bson.Raw, error) {
 	}
 	document, err := bson.Marshal(append(s.byName(), fields...))
 	if len(document) > maxDocument {
-		err = fmt.Errorf("%w: %d bytes, and a document has at most %d", lease.ErrTooLarge, len(document),
-			maxDocument)
+		err = fmt.Errorf("%w: %d bytes, at most %d: list fewer members in the verdict", lease.ErrTooLarge,
+			len(document), maxDocument)
 	}
 	return document, err
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/wiremessage"
 
 	"github.com/serf-sbr/serf-sbr/lease"
+	"github.com/serf-sbr/serf-sbr/sbr"
 )
 
 func open(t *testing.T, name, set string) *Store {
@@ -46,6 +48,59 @@ func TestFactory_StoresShareAClient(t *testing.T) {
 	require.NoError(t, two.Close())
 	_, err = two.Read(ended)
 	require.ErrorIs(t, err, mongo.ErrClientDisconnected)
+}
+
+// One record has one location, by whatever way a member gets there, and no other record has it.
+func TestLocation(t *testing.T) {
+	t.Parallel()
+	at := func(name, set string) string {
+		s := open(t, name, set)
+		t.Cleanup(func() { require.NoError(t, s.Close()) })
+		return s.Location()
+	}
+	where := at("one", `{"uri": "mongodb://a:1,b:2/?replicaSet=r", "database": "sbr"}`)
+	require.Equal(t, "mongodb a:1,b:2, collection sbr.sbr_leases, lease one", where)
+	for set, same := range map[string]bool{
+		`{"uri": "mongodb://me:secret@b:2,a:1/?replicaSet=r&connectTimeoutMS=7", "database": "sbr"}`: true,
+		`{"uri": "mongodb://a:1,b:2", "database": "sbr", "collection": "sbr_leases"}`:                true,
+		`{"uri": "mongodb://a:1,b:3", "database": "sbr"}`:                                            false,
+		`{"uri": "mongodb://a:1,b:2", "database": "other"}`:                                          false,
+		`{"uri": "mongodb://a:1,b:2", "database": "sbr", "collection": "other"}`:                     false,
+	} {
+		require.Equal(t, same, at("one", set) == where, set)
+	}
+	require.NotEqual(t, where, at("two", `{"uri": "mongodb://a:1,b:2", "database": "sbr"}`))
+	of := func() string {
+		client, err := mongo.Connect(Options("mongodb://a:1", time.Second))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, client.Disconnect(context.Background())) })
+		records := client.Database("sbr").Collection("sbr_leases")
+		one, err := New(records, "one")
+		require.NoError(t, err)
+		same, err := New(records.Clone(), "one")
+		require.NoError(t, err)
+		require.Equal(t, one.Location(), same.Location())
+		return one.Location()
+	}
+	require.NotEqual(t, of(), of(), "a client of the caller's does not say where it connects to")
+}
+
+// A replacement carries the document before it, too: what could be written only once is not written at all.
+func TestWrite_TooLarge(t *testing.T) {
+	t.Parallel()
+	s := open(t, "one", `{"uri": "mongodb://127.0.0.1:1", "database": "sbr"}`)
+	defer func() { require.NoError(t, s.Close()) }()
+	record := func(size int) lease.Record {
+		return lease.Record{Token: 1, Verdict: &sbr.Verdict{Reason: strings.Repeat("x", size)}}
+	}
+	_, err := s.Write(t.Context(), record(maxDocument), "")
+	require.ErrorIs(t, err, lease.ErrRefused)
+	require.ErrorIs(t, err, lease.ErrTooLarge)
+	largest, err := s.document(record(maxDocument - 1<<10))
+	require.NoError(t, err)
+	change, err := bson.Marshal(bson.D{{Key: "q", Value: largest}, {Key: "u", Value: largest}})
+	require.NoError(t, err)
+	require.Less(t, len(change), 16<<20, "what MongoDB takes")
 }
 
 // wire is a server of MongoDB's protocol. It answers a command by a document, or not at all.

@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -120,6 +123,89 @@ func TestFactory_NewConnectionsReadTheFileAgain(t *testing.T) {
 		write(broken)
 		require.Equal(t, "sbr:old@127.0.0.1", connects(), "what was read first may still be right")
 	}
+}
+
+// A server that is a standby by now takes no writes from a connection that was made while it was the primary. The
+// name may lead to the primary again.
+func TestWrite_WhatMeetsAStandbyConnectsAnew(t *testing.T) {
+	t.Parallel()
+	for code, connections := range map[string]int32{"25006": 2, "40001": 1, "42501": 1} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			c, err := Config("postgres://sbr@127.0.0.1:1/payments?sslmode=disable", time.Minute)
+			require.NoError(t, err)
+			var made atomic.Int32
+			c.ConnConfig.DialFunc = func(context.Context, string, string) (net.Conn, error) {
+				made.Add(1)
+				client, server := net.Pipe()
+				go refuseAll(server, code)
+				return client, nil
+			}
+			pool, err := pgxpool.NewWithConfig(t.Context(), c)
+			require.NoError(t, err)
+			defer pool.Close()
+			s, err := New(pool, "", "payments-sbr")
+			require.NoError(t, err)
+			for range 2 {
+				_, err = s.Write(t.Context(), lease.Record{Token: 1}, "")
+				told := (*pgconn.PgError)(nil)
+				require.ErrorAs(t, err, &told)
+				require.Equal(t, code, told.Code)
+			}
+			require.Equal(t, connections, made.Load())
+		})
+	}
+}
+
+// refuseAll is a server that answers each statement by that code.
+func refuseAll(conn net.Conn, code string) {
+	defer conn.Close()
+	b, ready := pgproto3.NewBackend(conn, conn), &pgproto3.ReadyForQuery{TxStatus: 'I'}
+	if _, err := b.ReceiveStartupMessage(); err != nil {
+		return
+	}
+	b.Send(&pgproto3.AuthenticationOk{})
+	b.Send(ready)
+	for b.Flush() == nil {
+		for asked := false; !asked; {
+			m, err := b.Receive()
+			if err != nil {
+				return
+			}
+			_, asked = m.(*pgproto3.Sync)
+		}
+		b.Send(&pgproto3.ErrorResponse{Severity: "ERROR", Code: code, Message: "no"})
+		b.Send(ready)
+	}
+}
+
+// One record has one location, by whatever way a member gets there, and no other record has it.
+func TestLocation(t *testing.T) {
+	t.Parallel()
+	at := func(name, table, url string) string {
+		c, err := Config(url, time.Second)
+		require.NoError(t, err)
+		pool, err := pgxpool.NewWithConfig(t.Context(), c)
+		require.NoError(t, err)
+		t.Cleanup(pool.Close)
+		s, err := New(pool, table, name)
+		require.NoError(t, err)
+		return s.Location()
+	}
+	where := at("one", "", "postgres://sbr@a:5432,b:5433/payments")
+	require.Equal(t, `postgres a:5432,b:5433, database payments, table "sbr_lease", lease one`, where)
+	for url, same := range map[string]bool{
+		"postgres://me:secret@b:5433,a:5432/payments?connect_timeout=3&sslmode=disable": true,
+		"host=a,b port=5432,5433 dbname=payments user=payments":                         true,
+		"host=a,b port=5432,5433 user=payments":                                         true, // the default
+		"postgres://sbr@a:5432,b:5433/other":                                            false,
+		"postgres://sbr@a:5432,b:5434/payments":                                         false,
+		"postgres://sbr@a/payments":                                                     false,
+	} {
+		require.Equal(t, same, at("one", "sbr_lease", url) == where, url)
+	}
+	require.NotEqual(t, where, at("two", "", "postgres://sbr@a:5432,b:5433/payments"))
+	require.NotEqual(t, where, at("one", "ops.sbr_lease", "postgres://sbr@a:5432,b:5433/payments"))
 }
 
 // The connection that listens is made as those of the pool are.

@@ -1,11 +1,14 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -26,6 +29,7 @@ var (
 	_ lease.Store      = (*Store)(nil)
 	_ lease.Watcher    = (*Store)(nil)
 	_ lease.Identified = (*Store)(nil)
+	_ lease.Located    = (*Store)(nil)
 	_ lease.DryRunner  = (*Store)(nil)
 )
 
@@ -45,6 +49,19 @@ func New(pool *pgxpool.Pool, table, name string) (*Store, error) {
 
 // String returns the table and the name.
 func (s *Store) String() string { return strings.ReplaceAll(s.table, `"`, "") + "/" + s.name }
+
+// Location implements lease.Located: the servers, the database, the table and the name.
+func (s *Store) Location() string {
+	conn := s.pool.Config().ConnConfig
+	at := func(host string, port uint16) string { return net.JoinHostPort(host, strconv.Itoa(int(port))) }
+	servers := []string{at(conn.Host, conn.Port)}
+	for _, other := range conn.Fallbacks {
+		servers = append(servers, at(other.Host, other.Port))
+	}
+	slices.Sort(servers)
+	return fmt.Sprintf("postgres %s, database %s, table %s, lease %s",
+		strings.Join(slices.Compact(servers), ","), cmp.Or(conn.Database, conn.User), s.table, s.name)
+}
 
 // Close ends the store. A pool that Factory made is closed with its last store.
 func (s *Store) Close() error {
@@ -137,6 +154,9 @@ func (s *Store) change(ctx context.Context, statement string, values ...any) (bo
 	delete(said, warning)
 	done, err := c.Exec(ctx, fmt.Sprintf(statement, s.table), append([]any{plain}, values...)...)
 	if err != nil {
+		if told, ok := errors.AsType[*pgconn.PgError](err); ok && told.Code == readOnly {
+			s.pool.Reset() // as a read does that meets a standby
+		}
 		return false, s.wrap(err)
 	}
 	if text := said[warning]; text != nil { // it is committed here, and perhaps on no standby
@@ -189,6 +209,9 @@ CREATE TRIGGER sbr_notify AFTER INSERT OR UPDATE OR DELETE ON %[1]s
 	return sql + fmt.Sprintf("GRANT SELECT, INSERT, UPDATE ON %s TO %s;\n", name.Sanitize(), to)
 }
 
+// readOnly is the code (SQLSTATE) of a write that a standby refuses.
+const readOnly = "25006"
+
 // meanings are what codes of the server (SQLSTATE, or a class of it) say for certain. All others are
 // "unknown".
 var meanings = []struct {
@@ -198,7 +221,7 @@ var meanings = []struct {
 }{
 	// The transaction was undone because of another one, or has not begun because of it.
 	{[]string{"40001", "40P01", "55P03"}, lease.ErrConflict, ""},
-	{[]string{"25006"}, lease.ErrRefused, "the server is read-only, as a standby is: name the primary, or all servers: "},
+	{[]string{readOnly}, lease.ErrRefused, "the server is read-only, as a standby is: name the primary, or all servers: "},
 	{[]string{"42P01"}, lease.ErrRefused, "there is no such table: sbr manifests --store postgres prints what makes it: "},
 	// No right; a password or a role that is wrong; no such database, schema, table or column; a value that
 	// does not fit; a constraint; a limit of the program; no space for the row (where there is none for the
