@@ -82,6 +82,22 @@ func TestHealth_NotReadyBeforeTheStart(t *testing.T) {
 	}
 }
 
+// A host in serf.bind is looked up: memberlist takes a name for every address of the machine.
+func TestSerfConfig_WhereItBinds(t *testing.T) {
+	t.Parallel()
+	for bind, want := range map[string]string{
+		"": "0.0.0.0:7946", ":1": "0.0.0.0:1", "0.0.0.0:1": "0.0.0.0:1", "[::]:1": ":::1", "127.0.0.2:1": "127.0.0.2:1",
+		"localhost:1": "127.0.0.1:1", "[::1%lo]:1": "::1:1",
+	} {
+		conf, err := serfConfig(&config.Serf{Node: "n1", Bind: bind}, slog.New(slog.DiscardHandler))
+		require.NoError(t, err, bind)
+		m := conf.MemberlistConfig
+		require.Equal(t, want, fmt.Sprintf("%s:%d", m.BindAddr, m.BindPort), bind)
+	}
+	_, err := serfConfig(&config.Serf{Node: "n1", Bind: "no such host:1"}, slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "serf.bind: ")
+}
+
 // asked is an agent that notes whom it was to join; nobody is there.
 type asked []string
 

@@ -279,6 +279,10 @@ func (c *checker) serf(s *Serf) {
 	c.OneOf("serf.profile", s.Profile, timing.Profiles())
 	c.address("serf.rpc", s.RPC)
 	c.address("serf.bind", s.Bind)
+	host, _, _ := net.SplitHostPort(s.Bind)
+	if net.ParseIP(host).Equal(net.IPv6unspecified) && s.Advertise == "" {
+		c.Add("serf.bind", "is %q: others would be told the address [::]: set serf.advertise as well, or bind 0.0.0.0 or an address of this machine", s.Bind)
+	}
 	for i, a := range s.Join {
 		if a == "" {
 			c.Add("serf.join["+strconv.Itoa(i)+"]", "is empty: it must be host:port")

@@ -69,6 +69,7 @@ func TestParse_NamesEveryProblem(t *testing.T) {
 		{"serf: {profile: moon}", `sbr.yaml:2: serf.profile: "moon" is unknown; known are lan, wan, local`},
 		{"serf: {rpc: localhost}", `sbr.yaml:2: serf.rpc: is "localhost": it must be host:port`},
 		{"serf: {bind: '1.2.3.4:99999'}", `sbr.yaml:2: serf.bind: is "1.2.3.4:99999": a port is a number from 0 to 65535`},
+		{"serf: {bind: '[::]:7946'}", `sbr.yaml:2: serf.bind: is "[::]:7946": others would be told the address [::]: set serf.advertise as well, or bind 0.0.0.0 or an address of this machine`},
 		{"serf: {join: [a, '']}", "sbr.yaml:2: serf.join[0]: is \"a\": it must be host:port\nsbr.yaml:2: serf.join[1]: is empty: it must be host:port"},
 		{"serf: {encrypt: c2VjcmV0}", "sbr.yaml:2: serf.encrypt: is not a key: it must be 16, 24 or 32 bytes in base64"},
 		{"serf: {rpc: '127.0.0.1:7373', node: n1}", "sbr.yaml:2: serf.rpc: is set together with node, bind, encrypt or tags: the agent runs either beside a stock agent (rpc) or as a node of its own"},
