@@ -227,6 +227,9 @@ func (a *agent) noPrograms() string {
 func (a *agent) singleton(name string) (singleton.Config, error) {
 	f := a.file
 	c := singleton.DefaultConfig()
+	if f.DowningProvider == config.ProviderNone {
+		return c, errors.New(unwatched)
+	}
 	c.HandOverRetryInterval, c.NumberOfRetries = f.Singleton.HandOverRetryInterval, f.Singleton.NumberOfRetries
 	c.LeaseRetryInterval, c.RemovalMargin = f.Singleton.LeaseRetryInterval, f.Margin()
 	if f.Singleton.UseLease == "" {
