@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"regexp"
 	"slices"
@@ -32,6 +33,7 @@ func (f *File) problems() strictyaml.Problems {
 	c.lease("lease", &f.Lease)
 	c.place(f)
 	c.serf(&f.Serf)
+	c.tags(f)
 	c.http(&f.HTTP)
 	c.hooks(&f.Hooks)
 	c.singleton(f)
@@ -308,6 +310,38 @@ func (c *checker) serf(s *Serf) {
 		!slices.Contains([]int{0, 16, 24, 32}, len(key)) {
 		// the value is a secret: not shown
 		c.Add("serf.encrypt", "is not a key: it must be 16, 24 or 32 bytes in base64")
+	}
+}
+
+const (
+	tagPrefix = "sbr_"
+	// ownTags is how many tags the resolver has at most, and ownTagBytes what they take: see package downing.
+	ownTags, ownTagBytes = 8, 158
+	maxTagBytes          = 512 // memberlist's
+)
+
+// tags checks what Serf would refuse, and what the resolver would replace.
+func (c *checker) tags(f *File) {
+	tags, bytes, own := len(f.Serf.Tags), 2, 0
+	if f.DowningProvider != ProviderNone {
+		tags, own = tags+ownTags, ownTagBytes
+	}
+	if tags > 15 { // MessagePack needs more for the number; Serf writes a byte in front
+		bytes += 2
+	}
+	for _, key := range slices.Sorted(maps.Keys(f.Serf.Tags)) {
+		if strings.HasPrefix(key, tagPrefix) {
+			c.Add("serf.tags", "has %q: a name that begins with %s is for those of the resolver", key, tagPrefix)
+		}
+		for _, text := range []string{key, f.Serf.Tags[key]} {
+			if bytes += 1 + len(text); len(text) > 31 {
+				bytes += 2
+			}
+		}
+	}
+	if bytes += own; bytes > maxTagBytes {
+		c.Add("serf.tags", "take %d bytes, up to %d of them for those of the resolver, and Serf allows %d: make them shorter",
+			bytes, own, maxTagBytes)
 	}
 }
 

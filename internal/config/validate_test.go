@@ -73,6 +73,10 @@ func TestParse_NamesEveryProblem(t *testing.T) {
 		{"serf: {join: [a, '']}", "sbr.yaml:2: serf.join[0]: is \"a\": it must be host:port\nsbr.yaml:2: serf.join[1]: is empty: it must be host:port"},
 		{"serf: {encrypt: c2VjcmV0}", "sbr.yaml:2: serf.encrypt: is not a key: it must be 16, 24 or 32 bytes in base64"},
 		{"serf: {rpc: '127.0.0.1:7373', node: n1}", "sbr.yaml:2: serf.rpc: is set together with node, bind, encrypt or tags: the agent runs either beside a stock agent (rpc) or as a node of its own"},
+		{"serf: {tags: {role: web, sbr_was: a, sbr_x: b}}", `sbr.yaml:2: serf.tags: has "sbr_was": a name that begins with sbr_ is for those of the resolver
+sbr.yaml:2: serf.tags: has "sbr_x": a name that begins with sbr_ is for those of the resolver`},
+		{"serf: {tags: {role: " + strings.Repeat("x", 400) + "}}", "sbr.yaml:2: serf.tags: take 568 bytes, up to 158 of them for those of the resolver, and Serf allows 512: make them shorter"},
+		{"downing-provider: none\nserf: {tags: {role: " + strings.Repeat("x", 503) + "}}", "sbr.yaml:3: serf.tags: take 513 bytes, up to 0 of them for those of the resolver, and Serf allows 512: make them shorter"},
 		{"http: {listen: 7380}", "sbr.yaml:2: http.listen: expected text, found the number 7380: put it in quotes"},
 		{"hooks: {on-down: /bin/true}", `sbr.yaml:2: hooks.on-down: expected a list, found "/bin/true"`},
 		{"serf: {rpc-timeout: 0s}", "sbr.yaml:2: serf.rpc-timeout: is 0s: it must be more than 0s"},
