@@ -185,7 +185,7 @@ func TestEffective_SpellsOutWhatIsComputed(t *testing.T) {
 func TestRedacted_HidesSecrets(t *testing.T) {
 	f := parse(t, `
 system: s
-serf: {node: a, encrypt: cg8StVXbQJ0gPvMd9o7yrg==, rpc-auth-key: hush}
+serf: {node: a, encrypt: cg8StVXbQJ0gPvMd9o7yrg==}
 split-brain-resolver: {lease-majority: {lease-implementation: postgres}}
 singleton: {use-lease: mongodb}
 lease: {postgres: {url: "postgres://sbr:hush@db"}, mongodb: {uri: "mongodb://sbr:hush@db", database: sbr}}
@@ -193,6 +193,8 @@ lease: {postgres: {url: "postgres://sbr:hush@db"}, mongodb: {uri: "mongodb://sbr
 	text := string(f.Redacted().Effective())
 	require.NotContains(t, text, "hush")
 	require.NotContains(t, text, "cg8StVXbQJ0gPvMd9o7yrg==")
+	f = parse(t, "system: s\nserf: {rpc-auth-key: hush}")
+	require.NotContains(t, string(f.Redacted().Effective()), "hush")
 	require.Equal(t, "hush", f.Serf.RPCAuthKey)
 }
 

@@ -294,6 +294,19 @@ func (c *checker) serf(s *Serf) {
 	if s.RPC != "" && s.OwnNode() {
 		c.Add("serf.rpc", "is set together with node, bind, encrypt or tags: the agent runs either beside a stock agent (rpc) or as a node of its own")
 	}
+	if usual := Default().Serf; s.RPC == "" && s.OwnNode() {
+		for _, key := range []struct {
+			path string
+			set  bool
+		}{
+			{"serf.rpc-auth-key", s.RPCAuthKey != ""}, {"serf.rpc-timeout", s.RPCTimeout != usual.RPCTimeout},
+			{"serf.probe", s.Probe != "" && s.Probe != usual.Probe},
+		} {
+			if key.set {
+				c.Add(key.path, "is for a stock agent, and this agent is a node of its own: set serf.rpc as well, or take node, join, tags and the like out")
+			}
+		}
+	}
 	c.positive("serf.rpc-timeout", s.RPCTimeout)
 	if s.Probe == "" && !s.OwnNode() {
 		c.Add("serf.probe", "is empty: it must be the UDP address at which this agent answers the others' probes")
