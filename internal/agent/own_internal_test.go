@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -96,6 +97,23 @@ func TestSerfConfig_WhereItBinds(t *testing.T) {
 	}
 	_, err := serfConfig(&config.Serf{Node: "n1", Bind: "no such host:1"}, slog.New(slog.DiscardHandler))
 	require.ErrorContains(t, err, "serf.bind: ")
+}
+
+// A lease in a file is warned of, whoever uses it.
+func TestChooseLease_WarnsOfAFile(t *testing.T) {
+	t.Parallel()
+	for yaml, want := range map[string]bool{
+		"split-brain-resolver: {lease-majority: {lease-implementation: file}}\nlease: {file: {path: p}}":                 true,
+		"singleton: {use-lease: file}\nlease: {kubernetes: {namespace: shop}, file: {path: p}}":                          true,
+		"split-brain-resolver: {active-strategy: keep-majority}\nsingleton: {use-lease: file}\nlease: {file: {path: p}}": true,
+		"lease: {kubernetes: {namespace: shop}}":                                                                         false,
+	} {
+		f, err := config.Parse("sbr.yaml", []byte("system: s\n"+yaml))
+		require.NoError(t, err)
+		var log strings.Builder
+		require.NoError(t, (&agent{file: f, log: slog.New(slog.NewTextHandler(&log, nil))}).chooseLease())
+		require.Equal(t, want, strings.Contains(log.String(), "THE LEASE IS A FILE"), "%s\n%s", yaml, &log)
+	}
 }
 
 // asked is an agent that notes whom it was to join; nobody is there.

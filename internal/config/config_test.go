@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -279,6 +280,16 @@ func TestWarnings(t *testing.T) {
 			got = append(got, w.String())
 		}
 		require.Equal(t, tc.want, strings.Join(got, "\n"))
+	}
+	const beside = "system: s\nsplit-brain-resolver: {lease-majority: {lease-implementation: %s}}\n" +
+		"singleton: {use-lease: file}\nlease: {file: {path: p}}"
+	for implementation, want := range map[string]string{
+		"kubernetes": "singleton.use-lease: file: safe only while all members run on this one machine",
+		"file":       "lease-implementation: file: safe only while all members run on this one machine",
+	} {
+		ws := parse(t, fmt.Sprintf(beside, implementation)).Warnings(0)
+		require.Len(t, ws, 1)
+		require.Equal(t, want, ws[0].String())
 	}
 	none := parse(t, "system: s\ndowning-provider: none")
 	require.Equal(t, "downing-provider: none: nobody is ever downed", none.Warnings(5)[0].String())

@@ -421,6 +421,9 @@ func (f *File) Warnings(members int) (ws []timing.Warning) {
 		warn(true, "active-strategy", "%s has no lease: %s; lease-majority keeps one side, whatever they see",
 			strategy, leaseless[strategy])
 	}
+	warn(f.Singleton.UseLease == ImplementationFile &&
+		!(r.NeedsLease() && r.LeaseMajority.LeaseImplementation == ImplementationFile),
+		"singleton.use-lease", "file: "+oneMachine)
 	if members > 0 {
 		r.sizeWarnings(strategy, members, warn)
 	}
@@ -473,6 +476,8 @@ func (r *SplitBrainResolver) sizeWarnings(strategy string, members int, warn war
 	}
 }
 
+const oneMachine = "safe only while all members run on this one machine"
+
 func (f *File) leaseWarnings(warn warner) {
 	r, usual := &f.SplitBrainResolver, DefaultSplitBrainResolver()
 	warn(r.IndirectlyConnected == strategies.KeepLargestGroup &&
@@ -484,7 +489,7 @@ func (f *File) leaseWarnings(warn warner) {
 		"infinite: the lease of a holder that crashed stays held until an operator runs sbr lease force-release")
 	switch implementation {
 	case ImplementationFile:
-		warn(true, "lease-implementation", "file: safe only while all members run on this one machine")
+		warn(true, "lease-implementation", "file: "+oneMachine)
 	case ImplementationKubernetes:
 		api := f.Lease.Kubernetes.API
 		warn(api == "akka" || api == "pekko", "lease.kubernetes.api",
