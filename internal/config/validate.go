@@ -233,9 +233,6 @@ func (c *checker) place(f *File) {
 	if uses(ImplementationMongoDB) && f.Lease.MongoDB.Database == "" {
 		c.Add("lease.mongodb.database", "is empty: name the database")
 	}
-	if !r.NeedsLease() {
-		return
-	}
 	chosen, from := r.LeaseMajority.LeaseImplementation, ""
 	if !f.leaseNamed {
 		from = " (the default)"
@@ -249,7 +246,7 @@ func (c *checker) place(f *File) {
 			c.Add(path, "is set, but lease-implementation is %s%s: write lease-implementation: %s, or take this block out", chosen, from, i)
 		}
 	}
-	if chosen == ImplementationFile && f.Lease.File.Path == "" {
+	if r.NeedsLease() && chosen == ImplementationFile && f.Lease.File.Path == "" {
 		c.Add("lease.file.path",
 			"is empty: the lease-implementation file needs the path of a file that all members share")
 	}

@@ -39,6 +39,8 @@ func TestParse_NamesEveryProblem(t *testing.T) {
 		{"singleton: {use-lease: mongodb}", "sbr.yaml: lease.mongodb.database: is empty: name the database"},
 		{"lease: {etcd: {endpoints: [a]}}", "sbr.yaml:2: lease.etcd: is set, but lease-implementation is kubernetes (the default): " +
 			"write lease-implementation: etcd, or take this block out"},
+		{resolver + "active-strategy: keep-majority\nlease: {file: {path: a}}", "sbr.yaml:4: lease.file.path: is set, but lease-implementation is kubernetes (the default): " +
+			"write lease-implementation: file, or take this block out"},
 		{"singleton: {use-lease: etcd}\nlease: {etcd: {endpoints: [a], tls: {cert: a}}}",
 			"sbr.yaml:3: lease.etcd.tls: has one of cert and key: give both, or none"},
 		{"singleton: {use-lease: etcd}\nlease: {etcd: {endpoints: [a], password-file: a}}",
