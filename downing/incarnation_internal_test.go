@@ -1,15 +1,55 @@
 package downing
 
 import (
+	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/memberlist"
 	"github.com/hashicorp/serf/serf"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 
+	"github.com/serf-sbr/serf-sbr/internal/config"
 	"github.com/serf-sbr/serf-sbr/sbr"
 )
+
+// Beside the longest tags that a configuration may have there is room for the longest of the resolver's own.
+func TestTags_OfAConfigurationLeaveRoom(t *testing.T) {
+	t.Parallel()
+	number := format36(math.MaxInt64)
+	longest := map[string]string{
+		TagUID: newUID(), TagBorn: format36(time.Now().UnixMilli()), TagSeen: number, TagConfig: "abcdefgh",
+		TagStore: "abcdefgh", TagIn: number, TagVersion: wireVersion,
+		TagWas: strings.Join(slices.Repeat([]string{newUID()}, maxPredecessors), ","),
+	}
+	for _, tag := range ourTags { // what a program's tag needs is asked for when it is attached
+		require.True(t, tag == TagProbe || tag == TagServes || longest[tag] != "", tag)
+	}
+	for name, short := range map[string]int{"one tag": 0, "short ones": 5, "more than fifteen with ours": 9} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tags := make(map[string]string)
+			for i := range short {
+				tags[fmt.Sprint(i)] = "short"
+			}
+			for length := 1; ; length++ {
+				tags["long"] = strings.Repeat("x", length)
+				text, err := yaml.Marshal(map[string]any{"system": "s", "serf": map[string]any{"tags": tags}})
+				require.NoError(t, err)
+				n := tagBytes(withTags(tags, longest))
+				if _, err = config.Parse("sbr.yaml", text); n > memberlist.MetaMaxSize {
+					require.ErrorContains(t, err, fmt.Sprintf("serf.tags: take %d bytes", n))
+					return
+				}
+				require.NoError(t, err, "%d bytes", n)
+			}
+		})
+	}
+}
 
 // A node's name can be read from its incarnation, whatever characters it has.
 func TestIncarnation_NameOf(t *testing.T) {

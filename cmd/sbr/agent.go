@@ -49,6 +49,9 @@ func newAgent(s streams) *cobra.Command {
 				"as the log of a member that waits and sbr lease show name it")}
 		}
 		f, err := config.Load(path)
+		if err == nil {
+			err = checkServers(path, f)
+		}
 		if err != nil {
 			return badInput{err}
 		}

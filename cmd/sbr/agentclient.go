@@ -201,6 +201,11 @@ type agentAnswer struct {
 // name is empty until the Serf agent that a member starts beside has said it.
 func (a *agentAnswer) name() string { return cmp.Or(clean(a.Member), "this member") }
 
+// unwatched reports whether the agent's downing-provider is none.
+func (a *agentAnswer) unwatched() bool { return a.State == downing.NoDowning }
+
+const unwatched = "downing-provider is none: nobody watches this node"
+
 // status asks for GET /status. Its errors are one line each.
 func (c *agentClient) status(ctx context.Context) (*agentAnswer, error) {
 	data, response, err := c.get(ctx, "/status")
@@ -216,7 +221,7 @@ func (c *agentClient) status(ctx context.Context) (*agentAnswer, error) {
 		return nil, c.notAnAgent("something that is not JSON")
 	case err != nil:
 		return nil, c.notAnAgent("JSON that is not a status (%w)", err)
-	case a.Member == "" && a.State != downing.StateStarting, a.State == "":
+	case a.Member == "" && a.State != downing.StateStarting && !a.unwatched(), a.State == "":
 		return nil, c.notAnAgent("JSON that is not a status (it has no member or no state)")
 	}
 	return a, nil

@@ -6,13 +6,17 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"regexp"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
 	"github.com/serf-sbr/serf-sbr/internal/config"
 	"github.com/serf-sbr/serf-sbr/lease/kubernetes"
+	"github.com/serf-sbr/serf-sbr/lease/mongodb"
+	"github.com/serf-sbr/serf-sbr/lease/postgres"
 	"github.com/serf-sbr/serf-sbr/sbr/timing"
 )
 
@@ -74,6 +78,9 @@ func newConfigCheck(s streams) *cobra.Command {
 		name, f, err := readConfig(file, s.in)
 		var store, lease string
 		if err == nil {
+			err = checkServers(name, f)
+		}
+		if err == nil {
 			store, err = f.LeaseStore()
 		}
 		if err == nil {
@@ -98,6 +105,26 @@ func newConfigCheck(s streams) *cobra.Command {
 		})
 	})
 	return c
+}
+
+// outside is in a URL that is read together with files or DNS records, which may come later.
+var outside = regexp.MustCompile(`cert|sslkey|service|File|\+srv`)
+
+// checkServers checks what the stores read from the configuration itself. The values are secrets: not shown.
+func checkServers(name string, f *config.File) error {
+	const timeout = time.Second // of connections, which nobody makes
+	var problems []error
+	if url := f.Lease.Postgres.URL; url != "" && !outside.MatchString(url) {
+		if _, err := postgres.Config(url, timeout); err != nil {
+			problems = append(problems, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	if uri := f.Lease.MongoDB.URI; uri != "" && !outside.MatchString(uri) &&
+		mongodb.Options(uri, timeout).Validate() != nil {
+		problems = append(problems, fmt.Errorf("%s: mongodb: lease.mongodb.uri is not valid: "+
+			"mongodb://USER@HOST,HOST/?replicaSet=NAME is", name))
+	}
+	return errors.Join(problems...)
 }
 
 // nameIn is what a store calls the lease of that name.

@@ -84,6 +84,9 @@ func down(ctx context.Context, s streams, client *agentClient, request web.DownR
 // notDowned says what speaks against downing a member; empty for nothing. What the agent finds out by itself
 // is left to it.
 func notDowned(a *agentAnswer, name string, yes bool) string {
+	if a.unwatched() {
+		return unwatched
+	}
 	names := func(m downing.MemberStatus) bool { return m.Name == name || m.Incarnation == name }
 	i := slices.IndexFunc(a.Members, names)
 	if i < 0 {

@@ -85,6 +85,9 @@ type target struct {
 // target reads the configuration and lays the flags over it.
 func (l *leaseFlags) target() (*target, error) {
 	t, err := l.named()
+	if err == nil {
+		err = l.checkForeign(t.implementation)
+	}
 	if err != nil {
 		return nil, badInput{err}
 	}
@@ -94,6 +97,20 @@ func (l *leaseFlags) target() (*target, error) {
 	t.settings, t.spec.Decode = t.config.Lease.Settings(t.implementation), t.config.LeaseBlock(t.implementation)
 	t.spec.Settings = t.settings
 	return t, nil
+}
+
+// checkForeign refuses the flags of Kubernetes for another store.
+func (l *leaseFlags) checkForeign(store string) error {
+	if store == config.ImplementationKubernetes {
+		return nil
+	}
+	for _, flag := range [][2]string{{"kubeconfig", l.kubeconfig}, {"context", l.context},
+		{"namespace", l.namespace}, {"api", l.api}} {
+		if flag[1] != "" {
+			return fmt.Errorf("--%s is not for the store %s", flag[0], store)
+		}
+	}
+	return nil
 }
 
 // named is the lease that LEASE names, or where the configuration keeps the lease of its resolver.

@@ -52,7 +52,7 @@ func newLeaseMove(s streams) *cobra.Command {
 				if !*yes {
 					question := fmt.Sprintf("%s (%s) moves to %s.\nUntil more than half of the members use that, nobody can win in a partition.",
 						old.where, newResetRecord(&snap.Record), fresh.where)
-					if err := confirm(s, question); err != nil {
+					if err := confirm(ctx, s, question); err != nil {
 						return err
 					}
 				}

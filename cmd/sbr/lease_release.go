@@ -95,7 +95,7 @@ func newLeaseForceRelease(s streams) *cobra.Command {
 				if r.Holder == *holder {
 					question := fmt.Sprintf("%s is held by %s (token %d%s).\nTake it away? If the holder still runs, both may work for a while.",
 						t.where, r.Holder, r.Token, verdictOf(&r))
-					if err := confirm(s, question); err != nil {
+					if err := confirm(ctx, s, question); err != nil {
 						return err
 					}
 				}
@@ -107,9 +107,21 @@ func newLeaseForceRelease(s streams) *cobra.Command {
 }
 
 // confirm asks on the standard error stream and wants the word yes.
-func confirm(s streams, question string) error {
+func confirm(ctx context.Context, s streams, question string) error {
 	fmt.Fprint(s.err, question+" Type yes: ")
-	answer, err := bufio.NewReader(s.in).ReadString('\n')
+	var answer string
+	var err error
+	read := make(chan struct{})
+	go func() { // nothing interrupts a read of a terminal: it is left behind
+		answer, err = bufio.NewReader(s.in).ReadString('\n')
+		close(read)
+	}()
+	select {
+	case <-read:
+	case <-ctx.Done():
+		fmt.Fprintln(s.err)
+		return badInput{errors.New("interrupted: nothing was done")}
+	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return badInput{err}
 	}

@@ -61,7 +61,7 @@ func newLeaseReset(s streams) *cobra.Command {
 				}
 				question := fmt.Sprintf("%s: %s becomes %s, held by nobody.\nThis is right only if no member that took part before runs, "+
 					"is cut off, or paused.", a.Lease, a.Before, a.After)
-				if err := confirm(s, question); err != nil {
+				if err := confirm(ctx, s, question); err != nil {
 					return err
 				}
 			}

@@ -76,7 +76,10 @@ func (f *memberFilter) members(a *agentAnswer) []memberAnswer {
 func (f *memberFilter) view() agentView {
 	return agentView{
 		text: func(a *agentAnswer, p painter) string {
-			if a.alone() {
+			switch {
+			case a.unwatched():
+				return "no member is seen: " + unwatched + "\n"
+			case a.alone():
 				return fmt.Sprintf("no member is seen: %s is %s\n", a.name(), a.State)
 			}
 			text := membersTable(f.members(a), p)
@@ -119,6 +122,9 @@ func membersTable(all []memberAnswer, p painter) string {
 
 // line names the members that are not as they should be.
 func (f *memberFilter) line(a *agentAnswer) string {
+	if a.unwatched() {
+		return unwatched
+	}
 	all := f.members(a)
 	var out []string
 	for _, m := range all {

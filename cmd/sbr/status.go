@@ -98,9 +98,12 @@ func statusText(a *agentAnswer, p painter) string {
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-13s%s\n", name, fmt.Sprintf(format, args...))
 	}
-	if a.Member == "" {
+	switch {
+	case a.unwatched():
+		row("member", "a node of %s; %s", clean(a.System), unwatched)
+	case a.Member == "":
 		row("member", "of %s; its name comes from the Serf agent", clean(a.System))
-	} else {
+	default:
 		row("member", "%s of %s, incarnation %s", p.bold(clean(a.Member)), clean(a.System), clean(a.Incarnation))
 	}
 	row("state", "%s", p.state(a.State))
@@ -132,8 +135,10 @@ func statusText(a *agentAnswer, p painter) string {
 	return b.String()
 }
 
-// alone reports whether the member has not looked at its cluster yet.
-func (a *agentAnswer) alone() bool { return a.State == downing.StateStarting && len(a.Members) == 0 }
+// alone reports whether the member has not looked at its cluster yet, or never will.
+func (a *agentAnswer) alone() bool {
+	return a.unwatched() || a.State == downing.StateStarting && len(a.Members) == 0
+}
 
 func membershipText(row func(name, format string, args ...any), a *agentAnswer, p painter) {
 	members := membersText(a)
@@ -262,7 +267,10 @@ func leaseText(a *agentAnswer) string {
 
 // statusLine is what --watch prints for a change.
 func statusLine(a *agentAnswer) string {
-	if a.alone() {
+	switch {
+	case a.unwatched():
+		return fmt.Sprintf("%s  %s: %s", a.name(), a.State, unwatched)
+	case a.alone():
 		return fmt.Sprintf("%s  %s: %s", a.name(), a.State, clean(a.StartingBecause))
 	}
 	line := fmt.Sprintf("%s  %s  %s", a.name(), a.State, membersText(a))

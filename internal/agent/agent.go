@@ -251,6 +251,10 @@ func (a *agent) start(ctx context.Context) error {
 		return err
 	}
 	a.phase.Store(nil)
+	if a.file.DowningProvider == config.ProviderNone {
+		a.log.Warn("sbr: "+unwatched, "system", a.file.System)
+		return nil
+	}
 	is, held := a.provider.Status(), "none"
 	if is.Lease.Kind != "" {
 		held = is.Lease.Kind + ":" + is.Lease.Name
@@ -259,6 +263,8 @@ func (a *agent) start(ctx context.Context) error {
 		"incarnation", is.Incarnation, "strategy", a.file.SplitBrainResolver.ActiveStrategy, "lease", held)
 	return nil
 }
+
+const unwatched = "downing-provider is none: nobody watches this node"
 
 // close ends everything that was opened, in the opposite order.
 func (a *agent) close() {

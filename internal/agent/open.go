@@ -172,11 +172,13 @@ func (a *agent) facts(reason string) hook.Facts {
 // chooseLease finds out where the lease is kept, and says so.
 func (a *agent) chooseLease() (err error) {
 	f := a.file
-	if a.store, err = f.LeaseStore(); err != nil || a.store == "" {
+	if a.store, err = f.LeaseStore(); err != nil {
 		return err
 	}
-	a.log.Info("sbr: the lease", "kind", a.store, "name", f.LeaseName())
-	if a.store == config.ImplementationFile {
+	if a.store != "" {
+		a.log.Info("sbr: the lease", "kind", a.store, "name", f.LeaseName())
+	}
+	if a.store == config.ImplementationFile || f.Singleton.UseLease == config.ImplementationFile {
 		a.log.Warn("sbr: THE LEASE IS A FILE: this is safe only while ALL members of the system run on this one machine; "+
 			"across machines keep it in kubernetes, etcd, postgres or mongodb", "path", f.Lease.File.Path)
 	}
@@ -227,6 +229,9 @@ func (a *agent) noPrograms() string {
 func (a *agent) singleton(name string) (singleton.Config, error) {
 	f := a.file
 	c := singleton.DefaultConfig()
+	if f.DowningProvider == config.ProviderNone {
+		return c, errors.New(unwatched)
+	}
 	c.HandOverRetryInterval, c.NumberOfRetries = f.Singleton.HandOverRetryInterval, f.Singleton.NumberOfRetries
 	c.LeaseRetryInterval, c.RemovalMargin = f.Singleton.LeaseRetryInterval, f.Margin()
 	if f.Singleton.UseLease == "" {

@@ -92,6 +92,11 @@ func serfConfig(s *config.Serf, log *slog.Logger) (*serf.Config, error) {
 		if m.BindAddr, m.BindPort, err = hostPort(s.Bind, defaultPort); err != nil {
 			return nil, fmt.Errorf("serf.bind: %w", err)
 		}
+		ip, err := net.ResolveIPAddr("ip", m.BindAddr)
+		if err != nil {
+			return nil, fmt.Errorf("serf.bind: %w", err)
+		}
+		m.BindAddr = ip.IP.String() // memberlist takes a name, or a zone, for all addresses
 	}
 	if s.Advertise != "" {
 		if m.AdvertiseAddr, m.AdvertisePort, err = hostPort(s.Advertise, m.BindPort); err != nil {

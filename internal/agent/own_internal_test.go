@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -79,6 +80,39 @@ func TestHealth_NotReadyBeforeTheStart(t *testing.T) {
 			require.False(t, h.Ready.OK)
 			require.Equal(t, "starting: "+c.want, h.Ready.Reason)
 		})
+	}
+}
+
+// A host in serf.bind is looked up: memberlist takes a name for every address of the machine.
+func TestSerfConfig_WhereItBinds(t *testing.T) {
+	t.Parallel()
+	for bind, want := range map[string]string{
+		"": "0.0.0.0:7946", ":1": "0.0.0.0:1", "0.0.0.0:1": "0.0.0.0:1", "[::]:1": ":::1", "127.0.0.2:1": "127.0.0.2:1",
+		"localhost:1": "127.0.0.1:1", "[::1%lo]:1": "::1:1",
+	} {
+		conf, err := serfConfig(&config.Serf{Node: "n1", Bind: bind}, slog.New(slog.DiscardHandler))
+		require.NoError(t, err, bind)
+		m := conf.MemberlistConfig
+		require.Equal(t, want, fmt.Sprintf("%s:%d", m.BindAddr, m.BindPort), bind)
+	}
+	_, err := serfConfig(&config.Serf{Node: "n1", Bind: "no such host:1"}, slog.New(slog.DiscardHandler))
+	require.ErrorContains(t, err, "serf.bind: ")
+}
+
+// A lease in a file is warned of, whoever uses it.
+func TestChooseLease_WarnsOfAFile(t *testing.T) {
+	t.Parallel()
+	for yaml, want := range map[string]bool{
+		"split-brain-resolver: {lease-majority: {lease-implementation: file}}\nlease: {file: {path: p}}":                 true,
+		"singleton: {use-lease: file}\nlease: {kubernetes: {namespace: shop}, file: {path: p}}":                          true,
+		"split-brain-resolver: {active-strategy: keep-majority}\nsingleton: {use-lease: file}\nlease: {file: {path: p}}": true,
+		"lease: {kubernetes: {namespace: shop}}":                                                                         false,
+	} {
+		f, err := config.Parse("sbr.yaml", []byte("system: s\n"+yaml))
+		require.NoError(t, err)
+		var log strings.Builder
+		require.NoError(t, (&agent{file: f, log: slog.New(slog.NewTextHandler(&log, nil))}).chooseLease())
+		require.Equal(t, want, strings.Contains(log.String(), "THE LEASE IS A FILE"), "%s\n%s", yaml, &log)
 	}
 }
 

@@ -109,7 +109,7 @@ func (a *Agent) Next(ctx context.Context) (*program.Turn, error) {
 
 // begin makes a run ready for its program.
 func (a *Agent) begin(t *turn) (*program.Turn, error) {
-	if err := t.prepare(a.opt.Singleton, &a.link.attached); err != nil {
+	if err := t.prepare(a.opt.Lock, a.opt.Singleton, &a.link.attached); err != nil {
 		a.giveBack(t, Ended{Why: err.Error()})
 		return nil, err
 	}

@@ -4,6 +4,8 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -51,3 +53,21 @@ func TestLink_TheFirstRunHasItsTime(t *testing.T) {
 type answers func(*http.Request) (*http.Response, error)
 
 func (a answers) RoundTrip(r *http.Request) (*http.Response, error) { return a(r) }
+
+// What a process that was killed has left is removed by the next one that holds the lock, and nothing else.
+func TestTurn_RemovesWhatTheKilledHaveLeft(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	killed, other, now := newTurn(&Start{}, time.Now()), newTurn(&Start{}, time.Now()), newTurn(&Start{}, time.Now())
+	require.NoError(t, killed.prepare(filepath.Join(dir, "a.lock"), "a", &Attached{}))
+	require.NoError(t, other.prepare(filepath.Join(dir, "b.lock"), "b", &Attached{}))
+	require.NoError(t, now.prepare(filepath.Join(dir, "a.lock"), "a", &Attached{}))
+	require.NoDirExists(t, killed.dir)
+	require.DirExists(t, other.dir)
+	require.DirExists(t, now.dir)
+	other.over()
+	now.over()
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}

@@ -65,9 +65,14 @@ const (
 	nextStateFile = "state-next"
 )
 
-// prepare writes the files for the program.
-func (t *turn) prepare(name string, a *Attached) (err error) {
-	if t.dir, err = os.MkdirTemp("", "sbr-run-"); err != nil {
+// prepare writes the files for the program, in a folder beside the lock, which is held. Folders of processes
+// that were killed are removed: they held the lock before.
+func (t *turn) prepare(lock, name string, a *Attached) (err error) {
+	left, _ := filepath.Glob(lock + ".*") // of a path that is no pattern: none
+	for _, dir := range left {
+		_ = os.RemoveAll(dir) // what cannot be removed is in nobody's way
+	}
+	if t.dir, err = os.MkdirTemp(filepath.Dir(lock), filepath.Base(lock)+"."); err != nil {
 		return fmt.Errorf("no place for the state of the run before: %w", err)
 	}
 	state := filepath.Join(t.dir, stateFile)

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -185,7 +186,7 @@ func TestEffective_SpellsOutWhatIsComputed(t *testing.T) {
 func TestRedacted_HidesSecrets(t *testing.T) {
 	f := parse(t, `
 system: s
-serf: {node: a, encrypt: cg8StVXbQJ0gPvMd9o7yrg==, rpc-auth-key: hush}
+serf: {node: a, encrypt: cg8StVXbQJ0gPvMd9o7yrg==}
 split-brain-resolver: {lease-majority: {lease-implementation: postgres}}
 singleton: {use-lease: mongodb}
 lease: {postgres: {url: "postgres://sbr:hush@db"}, mongodb: {uri: "mongodb://sbr:hush@db", database: sbr}}
@@ -193,6 +194,8 @@ lease: {postgres: {url: "postgres://sbr:hush@db"}, mongodb: {uri: "mongodb://sbr
 	text := string(f.Redacted().Effective())
 	require.NotContains(t, text, "hush")
 	require.NotContains(t, text, "cg8StVXbQJ0gPvMd9o7yrg==")
+	f = parse(t, "system: s\nserf: {rpc-auth-key: hush}")
+	require.NotContains(t, string(f.Redacted().Effective()), "hush")
 	require.Equal(t, "hush", f.Serf.RPCAuthKey)
 }
 
@@ -277,6 +280,16 @@ func TestWarnings(t *testing.T) {
 			got = append(got, w.String())
 		}
 		require.Equal(t, tc.want, strings.Join(got, "\n"))
+	}
+	const beside = "system: s\nsplit-brain-resolver: {lease-majority: {lease-implementation: %s}}\n" +
+		"singleton: {use-lease: file}\nlease: {file: {path: p}}"
+	for implementation, want := range map[string]string{
+		"kubernetes": "singleton.use-lease: file: safe only while all members run on this one machine",
+		"file":       "lease-implementation: file: safe only while all members run on this one machine",
+	} {
+		ws := parse(t, fmt.Sprintf(beside, implementation)).Warnings(0)
+		require.Len(t, ws, 1)
+		require.Equal(t, want, ws[0].String())
 	}
 	none := parse(t, "system: s\ndowning-provider: none")
 	require.Equal(t, "downing-provider: none: nobody is ever downed", none.Warnings(5)[0].String())

@@ -37,7 +37,7 @@ func TestTemplate_ShowsTheDefaults(t *testing.T) {
 	_, err = Template(map[string]string{"system": "payments", "lease.file.pat": "x"})
 	require.EqualError(t, err, "lease.file.pat: unknown key")
 	_, err = Template(map[string]string{"system": ""})
-	require.ErrorContains(t, err, "system: expected text")
+	require.ErrorContains(t, err, "system: is not set")
 }
 
 // absent are keys that have no default to show.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"io"
@@ -80,8 +81,8 @@ func Template(set map[string]string) ([]byte, error) {
 			indent += "#"
 		}
 		value := k.Default
-		if v := set[k.Path]; v != "" {
-			value = v
+		if v, ok := set[k.Path]; ok {
+			value = cmp.Or(v, `""`)
 		}
 		fmt.Fprintln(&b, strings.TrimRight(indent+name+": "+value, " "))
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"regexp"
 	"slices"
@@ -32,6 +33,7 @@ func (f *File) problems() strictyaml.Problems {
 	c.lease("lease", &f.Lease)
 	c.place(f)
 	c.serf(&f.Serf)
+	c.tags(f)
 	c.http(&f.HTTP)
 	c.hooks(&f.Hooks)
 	c.singleton(f)
@@ -248,9 +250,6 @@ func (c *checker) place(f *File) {
 	if uses(ImplementationMongoDB) && f.Lease.MongoDB.Database == "" {
 		c.Add("lease.mongodb.database", "is empty: name the database")
 	}
-	if !r.NeedsLease() {
-		return
-	}
 	chosen, from := r.LeaseMajority.LeaseImplementation, ""
 	if !f.leaseNamed {
 		from = " (the default)"
@@ -264,7 +263,7 @@ func (c *checker) place(f *File) {
 			c.Add(path, "is set, but lease-implementation is %s%s: write lease-implementation: %s, or take this block out", chosen, from, i)
 		}
 	}
-	if chosen == ImplementationFile && f.Lease.File.Path == "" {
+	if r.NeedsLease() && chosen == ImplementationFile && f.Lease.File.Path == "" {
 		c.Add("lease.file.path",
 			"is empty: the lease-implementation file needs the path of a file that all members share")
 	}
@@ -296,6 +295,10 @@ func (c *checker) serf(s *Serf) {
 	c.OneOf("serf.profile", s.Profile, timing.Profiles())
 	c.address("serf.rpc", s.RPC)
 	c.address("serf.bind", s.Bind)
+	host, _, _ := net.SplitHostPort(s.Bind)
+	if net.ParseIP(host).Equal(net.IPv6unspecified) && s.Advertise == "" {
+		c.Add("serf.bind", "is %q: others would be told the address [::]: set serf.advertise as well, or bind 0.0.0.0 or an address of this machine", s.Bind)
+	}
 	for i, a := range s.Join {
 		if a == "" {
 			c.Add("serf.join["+strconv.Itoa(i)+"]", "is empty: it must be host:port")
@@ -304,6 +307,19 @@ func (c *checker) serf(s *Serf) {
 	}
 	if s.RPC != "" && s.OwnNode() {
 		c.Add("serf.rpc", "is set together with node, bind, encrypt or tags: the agent runs either beside a stock agent (rpc) or as a node of its own")
+	}
+	if usual := Default().Serf; s.RPC == "" && s.OwnNode() {
+		for _, key := range []struct {
+			path string
+			set  bool
+		}{
+			{"serf.rpc-auth-key", s.RPCAuthKey != ""}, {"serf.rpc-timeout", s.RPCTimeout != usual.RPCTimeout},
+			{"serf.probe", s.Probe != "" && s.Probe != usual.Probe},
+		} {
+			if key.set {
+				c.Add(key.path, "is for a stock agent, and this agent is a node of its own: set serf.rpc as well, or take node, join, tags and the like out")
+			}
+		}
 	}
 	c.positive("serf.rpc-timeout", s.RPCTimeout)
 	if s.Probe == "" && !s.OwnNode() {
@@ -321,6 +337,38 @@ func (c *checker) serf(s *Serf) {
 		!slices.Contains([]int{0, 16, 24, 32}, len(key)) {
 		// the value is a secret: not shown
 		c.Add("serf.encrypt", "is not a key: it must be 16, 24 or 32 bytes in base64")
+	}
+}
+
+const (
+	tagPrefix = "sbr_"
+	// ownTags is how many tags the resolver has at most, and ownTagBytes what they take: see package downing.
+	ownTags, ownTagBytes = 8, 158
+	maxTagBytes          = 512 // memberlist's
+)
+
+// tags checks what Serf would refuse, and what the resolver would replace.
+func (c *checker) tags(f *File) {
+	tags, bytes, own := len(f.Serf.Tags), 2, 0
+	if f.DowningProvider != ProviderNone {
+		tags, own = tags+ownTags, ownTagBytes
+	}
+	if tags > 15 { // MessagePack needs more for the number; Serf writes a byte in front
+		bytes += 2
+	}
+	for _, key := range slices.Sorted(maps.Keys(f.Serf.Tags)) {
+		if strings.HasPrefix(key, tagPrefix) {
+			c.Add("serf.tags", "has %q: a name that begins with %s is for those of the resolver", key, tagPrefix)
+		}
+		for _, text := range []string{key, f.Serf.Tags[key]} {
+			if bytes += 1 + len(text); len(text) > 31 {
+				bytes += 2
+			}
+		}
+	}
+	if bytes += own; bytes > maxTagBytes {
+		c.Add("serf.tags", "take %d bytes, up to %d of them for those of the resolver, and Serf allows %d: make them shorter",
+			bytes, own, maxTagBytes)
 	}
 }
 
@@ -387,6 +435,9 @@ func (f *File) Warnings(members int) (ws []timing.Warning) {
 		warn(true, "active-strategy", "%s has no lease: %s; lease-majority keeps one side, whatever they see",
 			strategy, leaseless[strategy])
 	}
+	warn(f.Singleton.UseLease == ImplementationFile &&
+		!(r.NeedsLease() && r.LeaseMajority.LeaseImplementation == ImplementationFile),
+		"singleton.use-lease", "file: "+oneMachine)
 	if members > 0 {
 		r.sizeWarnings(strategy, members, warn)
 	}
@@ -439,6 +490,8 @@ func (r *SplitBrainResolver) sizeWarnings(strategy string, members int, warn war
 	}
 }
 
+const oneMachine = "safe only while all members run on this one machine"
+
 func (f *File) leaseWarnings(warn warner) {
 	r, usual := &f.SplitBrainResolver, DefaultSplitBrainResolver()
 	warn(r.IndirectlyConnected == strategies.KeepLargestGroup &&
@@ -450,7 +503,7 @@ func (f *File) leaseWarnings(warn warner) {
 		"infinite: the lease of a holder that crashed stays held until an operator runs sbr lease force-release")
 	switch implementation {
 	case ImplementationFile:
-		warn(true, "lease-implementation", "file: safe only while all members run on this one machine")
+		warn(true, "lease-implementation", "file: "+oneMachine)
 	case ImplementationKubernetes:
 		api := f.Lease.Kubernetes.API
 		warn(api == "akka" || api == "pekko", "lease.kubernetes.api",

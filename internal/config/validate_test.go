@@ -39,6 +39,8 @@ func TestParse_NamesEveryProblem(t *testing.T) {
 		{"singleton: {use-lease: mongodb}", "sbr.yaml: lease.mongodb.database: is empty: name the database"},
 		{"lease: {etcd: {endpoints: [a]}}", "sbr.yaml:2: lease.etcd: is set, but lease-implementation is kubernetes (the default): " +
 			"write lease-implementation: etcd, or take this block out"},
+		{resolver + "active-strategy: keep-majority\nlease: {file: {path: a}}", "sbr.yaml:4: lease.file.path: is set, but lease-implementation is kubernetes (the default): " +
+			"write lease-implementation: file, or take this block out"},
 		{"singleton: {use-lease: etcd}\nlease: {etcd: {endpoints: [a], tls: {cert: a}}}",
 			"sbr.yaml:3: lease.etcd.tls: has one of cert and key: give both, or none"},
 		{"singleton: {use-lease: etcd}\nlease: {etcd: {endpoints: ['http://a', 'https://b']}}",
@@ -73,9 +75,17 @@ func TestParse_NamesEveryProblem(t *testing.T) {
 		{"serf: {profile: moon}", `sbr.yaml:2: serf.profile: "moon" is unknown; known are lan, wan, local`},
 		{"serf: {rpc: localhost}", `sbr.yaml:2: serf.rpc: is "localhost": it must be host:port`},
 		{"serf: {bind: '1.2.3.4:99999'}", `sbr.yaml:2: serf.bind: is "1.2.3.4:99999": a port is a number from 0 to 65535`},
+		{"serf: {bind: '[::]:7946'}", `sbr.yaml:2: serf.bind: is "[::]:7946": others would be told the address [::]: set serf.advertise as well, or bind 0.0.0.0 or an address of this machine`},
 		{"serf: {join: [a, '']}", "sbr.yaml:2: serf.join[0]: is \"a\": it must be host:port\nsbr.yaml:2: serf.join[1]: is empty: it must be host:port"},
 		{"serf: {encrypt: c2VjcmV0}", "sbr.yaml:2: serf.encrypt: is not a key: it must be 16, 24 or 32 bytes in base64"},
 		{"serf: {rpc: '127.0.0.1:7373', node: n1}", "sbr.yaml:2: serf.rpc: is set together with node, bind, encrypt or tags: the agent runs either beside a stock agent (rpc) or as a node of its own"},
+		{"serf: {tags: {role: web, sbr_was: a, sbr_x: b}}", `sbr.yaml:2: serf.tags: has "sbr_was": a name that begins with sbr_ is for those of the resolver
+sbr.yaml:2: serf.tags: has "sbr_x": a name that begins with sbr_ is for those of the resolver`},
+		{"serf: {tags: {role: " + strings.Repeat("x", 400) + "}}", "sbr.yaml:2: serf.tags: take 568 bytes, up to 158 of them for those of the resolver, and Serf allows 512: make them shorter"},
+		{"downing-provider: none\nserf: {tags: {role: " + strings.Repeat("x", 503) + "}}", "sbr.yaml:3: serf.tags: take 513 bytes, up to 0 of them for those of the resolver, and Serf allows 512: make them shorter"},
+		{"serf: {join: ['a:1'], rpc-auth-key: k}", "sbr.yaml:2: serf.rpc-auth-key: is for a stock agent, and this agent is a node of its own: set serf.rpc as well, or take node, join, tags and the like out"},
+		{"serf: {node: n1, rpc-timeout: 1s}", "sbr.yaml:2: serf.rpc-timeout: is for a stock agent, and this agent is a node of its own: set serf.rpc as well, or take node, join, tags and the like out"},
+		{"serf: {node: n1, probe: ':1'}", "sbr.yaml:2: serf.probe: is for a stock agent, and this agent is a node of its own: set serf.rpc as well, or take node, join, tags and the like out"},
 		{"http: {listen: 7380}", "sbr.yaml:2: http.listen: expected text, found the number 7380: put it in quotes"},
 		{"hooks: {on-down: /bin/true}", `sbr.yaml:2: hooks.on-down: expected a list, found "/bin/true"`},
 		{"serf: {rpc-timeout: 0s}", "sbr.yaml:2: serf.rpc-timeout: is 0s: it must be more than 0s"},

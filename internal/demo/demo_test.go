@@ -48,9 +48,10 @@ func TestRun_PausedMember(t *testing.T) {
 }
 
 func TestOptions_EveryProblemAtOnce(t *testing.T) {
-	opt := demo.Options{Split: "1", Pause: "n12"}
+	opt := demo.Options{Split: "1", Pause: "n12", Namespace: "shop"}
 	err := opt.Validate()
-	for _, want := range []string{"at least two sides", "stable-after", "n12", "system"} {
+	for _, want := range []string{"at least two sides", "stable-after", "n12", "system",
+		`namespace "shop" without a kubeconfig: the lease is in memory then`} {
 		require.ErrorContains(t, err, want)
 	}
 	for _, bad := range []string{"", "3", "a/b", "0/5", "3/-2"} {

@@ -56,6 +56,8 @@ func TestSystemd_TheAgentComesBackExceptForABadConfiguration(t *testing.T) {
 	require.Equal(t, []string{"15s"}, service["WatchdogSec"], "and ends when the agent is frozen")
 	require.Equal(t, []string{"SIGKILL"}, service["WatchdogSignal"],
 		"Go ends with 2 on SIGABRT, which would be no restart")
+	require.Equal(t, u["Service"]["Group"], readUnit(t, "systemd/serf.service")["Service"]["SupplementaryGroups"],
+		"it reads its keys")
 	require.Equal(t, []string{"always"}, readUnit(t, "systemd/serf.service")["Service"]["Restart"],
 		"a downed member's agent starts anew")
 }
