@@ -90,7 +90,7 @@ const (
 var (
 	messageKinds = texts([]wire.Kind{
 		wire.KindReport, wire.KindVerdict, wire.KindOrder, wire.KindAsk,
-		wire.KindStanding, wire.KindClear, wire.KindDone, wire.KindBye,
+		wire.KindStanding, wire.KindClear, wire.KindDone,
 	})
 	talkKinds       = []string{wire.Question.String(), wire.Answer.String(), wire.Unserved.String()}
 	callbackKinds   = []string{callbackSuspend, callbackResume, callbackDown}

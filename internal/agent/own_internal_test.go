@@ -87,8 +87,8 @@ func TestHealth_NotReadyBeforeTheStart(t *testing.T) {
 func TestSerfConfig_WhereItBinds(t *testing.T) {
 	t.Parallel()
 	for bind, want := range map[string]string{
-		"": "0.0.0.0:7946", ":1": "0.0.0.0:1", "0.0.0.0:1": "0.0.0.0:1", "[::]:1": ":::1", "127.0.0.2:1": "127.0.0.2:1",
-		"localhost:1": "127.0.0.1:1", "[::1%lo]:1": "::1:1",
+		"": "0.0.0.0:7946", ":1": "0.0.0.0:1", "0.0.0.0:1": "0.0.0.0:1", "[::]:1": ":::1",
+		"127.0.0.2:1": "127.0.0.2:1", "localhost:1": "127.0.0.1:1", "[::1%lo]:1": "::1:1",
 	} {
 		conf, err := serfConfig(&config.Serf{Node: "n1", Bind: bind}, slog.New(slog.DiscardHandler))
 		require.NoError(t, err, bind)

@@ -58,7 +58,8 @@ func (a answers) RoundTrip(r *http.Request) (*http.Response, error) { return a(r
 func TestTurn_RemovesWhatTheKilledHaveLeft(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	killed, other, now := newTurn(&Start{}, time.Now()), newTurn(&Start{}, time.Now()), newTurn(&Start{}, time.Now())
+	begun := func() *turn { return newTurn(&Start{}, time.Now()) }
+	killed, other, now := begun(), begun(), begun()
 	require.NoError(t, killed.prepare(filepath.Join(dir, "a.lock"), "a", &Attached{}))
 	require.NoError(t, other.prepare(filepath.Join(dir, "b.lock"), "b", &Attached{}))
 	require.NoError(t, now.prepare(filepath.Join(dir, "a.lock"), "a", &Attached{}))

@@ -67,8 +67,8 @@ func (o *Options) Validate() error {
 		"stable-after is %v: at least 1s, or the sides decide before they have noticed the cut", o.StableAfter)
 	check(o.Pause == "" || slices.Contains(names, o.Pause), "pause %q: no such member, they are %s", o.Pause,
 		strings.Join(names, " "))
-	check(o.Namespace == "" || o.Kubeconfig != "", "namespace %q without a kubeconfig: the lease is in memory then",
-		o.Namespace)
+	check(o.Namespace == "" || o.Kubeconfig != "",
+		"namespace %q without a kubeconfig: the lease is in memory then", o.Namespace)
 	check(o.System != "", "system is empty")
 	return errors.Join(errs...)
 }

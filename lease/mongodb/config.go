@@ -65,6 +65,9 @@ func (c section) share(timeout time.Duration) (client connected, end func(), err
 		opts := Options(uri, timeout)
 		if err := opts.Validate(); err != nil {
 			text := strings.ReplaceAll(err.Error(), uri, "(the uri)")
+			if strings.Contains(text, "invalid host") { // where there is none it quotes the password
+				text = "mongodb://USER@HOST,HOST/?replicaSet=NAME is"
+			}
 			return connected{}, fmt.Errorf("mongodb: lease.mongodb.uri is not valid: %s", text)
 		}
 		client, err := mongo.Connect(opts)
