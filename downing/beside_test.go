@@ -484,7 +484,8 @@ func TestBeside_AgentRestartsDuringAPartition(t *testing.T) {
 // What comes while a start waits for the store is out of date when it goes on: a report of a broken link that
 // is whole again suspends nobody.
 func TestBeside_Start_HearsNothingWhileItWaits(t *testing.T) {
-	beside(t, 4, nil, func(t *testing.T, b *besides) {
+	m := newMeters(t)
+	beside(t, 4, m.config, func(t *testing.T, b *besides) {
 		b.agent("n5", nil, "n1")
 		b.storeAway("n5")
 		started := make(chan *clustertest.Member)
@@ -492,6 +493,7 @@ func TestBeside_Start_HearsNothingWhileItWaits(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		require.NoError(t, b.Net.Cut("n2", "n3"))
 		b.Eventually(15*time.Second, "nobody notices", func() bool { return b.state("n1") == sbr.StateSuspended })
+		time.Sleep(time.Second) // the reports are everywhere
 		b.Net.Heal()
 		require.NoError(t, b.Net.Partition(clustertest.Names(4), []string{"n5"})) // it misses that the link is whole again
 		time.Sleep(time.Minute)
@@ -500,6 +502,8 @@ func TestBeside_Start_HearsNothingWhileItWaits(t *testing.T) {
 		time.Sleep(time.Hour)
 		b.storeBack("n5")
 		<-started
+		synctest.Wait()
+		m.require("n5", "sbr.messages.received{message=report} = 0")
 		b.Whole(5)
 		require.Zero(t, b.suspensions("n5"))
 		require.Zero(t, b.Store.Snapshot().Record.Token)
