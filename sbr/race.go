@@ -344,6 +344,7 @@ func (r *Resolver) onAsked(e Asked) {
 	r.explain(TopicLease, "asked by %s to race for the lease in its place", name)
 	r.decide()
 	if r.race != nil {
-		r.race.notBefore = r.now
+		// The leader may ask before it has waited for the delay of a minority. What has passed of it counts.
+		r.race.notBefore = max(r.now, r.race.notBefore-(r.now-r.lastChange-r.stableAfter()))
 	}
 }
