@@ -24,7 +24,7 @@ func TestMetrics_Overload(t *testing.T) {
 	cfg.Meter = sdkmetric.NewMeterProvider(sdkmetric.WithReader(reader))
 	e, err := newEngine(cfg, newLifecycle(&cfg))
 	require.NoError(t, err)
-	e.self = sbr.Member{ID: "n1#a", Name: "n1"}
+	e.self, e.running = sbr.Member{ID: "n1#a", Name: "n1"}, true
 	payload := wire.Encode(wire.Message{Kind: wire.KindReport, From: "n2#b", Up: []sbr.ID{"n3#c"}})[0]
 	for range maxPending + 7 {
 		e.onQuery(wire.MessageQuery, "n2", payload, nil)
