@@ -96,8 +96,8 @@ func (r *Resolver) onLeft() {
 	}
 }
 
-// giveBack releases the lease that a member that has left still holds: the others need not wait until it has
-// been silent for long enough.
+// giveBack releases the lease of a member that goes: the others need not wait until it has been silent for
+// long enough.
 func (r *Resolver) giveBack() {
 	if r.holding {
 		r.holding = false

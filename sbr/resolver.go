@@ -186,10 +186,7 @@ func (r *Resolver) goDown(reason string) {
 	if r.down {
 		return
 	}
-	if r.holding {
-		r.holding = false
-		r.emit(ReleaseLease{Attempt: r.next()})
-	}
+	r.giveBack()
 	r.down, r.race, r.question = true, nil, nil
 	r.emit(DownSelf{Reason: reason})
 }

@@ -71,8 +71,8 @@ func New(c singleton.Cluster, cfg Config) (*Manager, error) {
 	m := &Manager{cfg: cfg, cluster: c, digest: message.Digest(cfg.Type, cfg.Shards, rules.UseLease),
 		alloc: alloc, looped: make(chan struct{})}
 	m.locator = locate.New(locate.Options{
-		Cluster: c, Topic: locatorTopic(cfg.Type, cfg.Shards), What: "shards of " + cfg.Type, Slots: n, Endpoint: cfg.Endpoint,
-		Log: cfg.Logger,
+		Cluster: c, Topic: locatorTopic(cfg.Type, cfg.Shards), What: "shards of " + cfg.Type, Slots: n,
+		Endpoint: cfg.Endpoint, Log: cfg.Logger,
 	})
 	m.driver = drive.New(drive.Options[message.Message]{
 		Cluster: c, Topic: topic(cfg.Type), Name: "shards of " + cfg.Type, What: "the run of a shard",

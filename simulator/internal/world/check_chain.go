@@ -23,7 +23,8 @@ func (c *chain) replaced(w *World, by *process, before, after *lease.Record) {
 	if before.Holder != "" && after.Holder != "" && after.Holder != before.Holder &&
 		silent < w.opts.Store.HeartbeatTimeout-clockGrain && by.rate <= 1 && !w.store.wentBack &&
 		!slices.Contains(by.takesOver, sbr.ID(before.Holder)) {
-		w.violate("S3", "%s replaced the holder %s, which had given a sign of life %v before", after.Holder, before.Holder, silent)
+		w.violate("S3", "%s replaced the holder %s, which had given a sign of life %v before", after.Holder,
+			before.Holder, silent)
 	}
 	if after.Holder == string(by.id) && after.Nonce != before.Nonce {
 		c.heard = w.now

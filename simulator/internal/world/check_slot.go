@@ -36,7 +36,8 @@ func (s *slot) ordered(r *run) {
 	grows := true
 	for _, o := range s.runs {
 		if r.token > o.token || s.shardOf != nil && slices.ContainsFunc(s.runs, func(earlier *run) bool {
-			return r.executor == earlier.executor && r.token == earlier.token && (o == earlier || earlier.during(o.startedAt))
+			return r.executor == earlier.executor && r.token == earlier.token &&
+				(o == earlier || earlier.during(o.startedAt))
 		}) {
 			continue
 		}
