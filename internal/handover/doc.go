@@ -37,8 +37,9 @@
 //   - Where several members stop, start again or leave within each other's changes, one request and its
 //     answers may be on the way while nothing runs, as long as one candidate stays. Without a candidate
 //     nothing runs until there is one and all members know it.
-//   - After a run that ended by itself for good, and wherever nothing runs, the next run takes one more
-//     request and its answers. An older candidate that is not armed yet is waited for.
+//   - After a run that ended by itself for good, after one during which members came that have not consented
+//     yet, and wherever nothing runs, the next run takes one more request and its answers. An older candidate
+//     that is not armed yet is waited for.
 //   - Stop asks a run to end, which may take any time. Nothing else starts meanwhile, as long as this member
 //     can answer.
 //   - Without a lease, two clusters that do not know each other both run the slot. When they meet, the

@@ -381,3 +381,40 @@ func TestResign_NobodyAsksForTheSlot(t *testing.T) {
 	a.step(slot.RunEnded{Run: 1})
 	require.True(t, a.m.Finished())
 }
+
+// A member that came during the run may run the slot as well: two parts of a cluster have just met (seed
+// 13350901). The next run needs its consent, as the first one did.
+func TestRest_WhoCameDuringTheRunIsAskedFirst(t *testing.T) {
+	for name, c := range map[string]struct {
+		says   handover.Kind
+		lease  bool
+		starts bool
+	}{
+		"silent":                  {},
+		"runs it":                 {says: handover.Running},
+		"the slot is its":         {says: handover.Refuse},
+		"consents":                {says: handover.Clear, starts: true},
+		"silent; a lease is held": {lease: true, starts: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := newAlone(t, func(cfg *handover.Config) { cfg.UseLease = c.lease })
+			if c.lease {
+				a.step(slot.LeaseAnswer{Attempt: 1, Outcome: sbr.Granted, Token: 1})
+			}
+			a.see(younger)
+			if c.says != 0 {
+				a.hear("z", c.says, nil)
+			}
+			a.step(slot.RunEnded{Run: 1, State: []byte("mine"), Again: true, Rest: time.Second})
+			a.now = time.Second
+			a.step(slot.Tick{})
+			require.Len(t, only[slot.Start](a.got), map[bool]int{true: 1}[c.starts])
+			if c.starts {
+				return
+			}
+			require.Equal(t, slot.Taking, a.m.Phase())
+			a.hear("z", handover.Clear, nil)
+			require.Equal(t, "mine", string(only[slot.Start](a.got)[0].State))
+		})
+	}
+}

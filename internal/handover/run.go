@@ -159,13 +159,15 @@ func (m *Machine) runEnded(e slot.RunEnded) {
 }
 
 // rest starts the next run where the last one ended by itself. As with a run, an older candidate has to ask
-// for the slot.
+// for the slot. Without a lease, members that came during the run have to consent first: they may run it.
 func (m *Machine) rest() {
 	switch {
 	case m.over() || m.leaving() || !m.Trusted():
 		m.release()
 	case m.Now >= m.slot.RestAt && m.cfg.UseLease:
 		m.start(m.slot.Token)
+	case m.Now >= m.slot.RestAt && m.anyOther(func(_ *slot.Peer, a other) bool { return a.answer != Clear }):
+		m.take()
 	case m.Now >= m.slot.RestAt:
 		m.startNext()
 	}

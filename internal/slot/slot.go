@@ -52,7 +52,7 @@ const (
 	Active
 	// Stopping: the run was asked to end.
 	Stopping
-	// Resting: the run ended by itself, and another one is about to start here.
+	// Resting: the run ended by itself, and this member is about to start another one, or to ask for it.
 	Resting
 	// Releasing: nothing runs, the lease is being released.
 	Releasing
