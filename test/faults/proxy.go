@@ -1,12 +1,15 @@
 package faults
 
 import (
+	"context"
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // Mode is what becomes of what passes a Proxy.
@@ -56,18 +59,48 @@ func NewProxy(t *T, server string, struck func()) *Proxy {
 	p := &Proxy{server: server, struck: struck, links: map[*link]bool{}}
 	require.NoError(t, p.listen("127.0.0.1:0"))
 	p.address = p.listener.Addr().String()
+	release, err := reserve(p.listener.Addr().(*net.TCPAddr).Port)
+	require.NoError(t, err)
 	t.Cleanup(func() {
 		p.Set(Refuse, false)
 		p.done.Wait()
+		release()
 	})
 	return p
 }
+
+// reserve binds a port of a proxy once more, without listening: a proxy that refuses closes its listener, and
+// the port must not become that of another proxy, or of a connection, meanwhile.
+func reserve(port int) (release func(), err error) {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return nil, err
+	}
+	unix.CloseOnExec(fd)
+	if err = share(fd); err == nil {
+		err = unix.Bind(fd, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}})
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return nil, err
+	}
+	return func() { _ = unix.Close(fd) }, nil
+}
+
+// share lets two sockets of this user have one port.
+func share(fd int) error { return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) }
 
 // Address is where the party reaches the server.
 func (p *Proxy) Address() string { return p.address }
 
 func (p *Proxy) listen(address string) error {
-	listener, err := net.Listen("tcp", address)
+	shared := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		if e := c.Control(func(fd uintptr) { err = share(int(fd)) }); e != nil {
+			return e
+		}
+		return err
+	}}
+	listener, err := shared.Listen(context.Background(), "tcp", address)
 	if err != nil {
 		return err
 	}
@@ -95,8 +128,7 @@ func (p *Proxy) Set(mode Mode, once bool) {
 			l.reset()
 		}
 	case mode != Refuse && was == Refuse:
-		// the port is below the ephemeral range of nobody: it was taken a moment ago only
-		for p.listen(p.address) != nil {
+		for p.listen(p.address) != nil { // a connection to it is still in its last state
 			time.Sleep(10 * time.Millisecond)
 		}
 	}
