@@ -194,9 +194,6 @@ func (m *Machine) askReports() {
 	all := len(again) > 8
 	for _, w := range again {
 		w.askAt = m.Now + m.cfg.HandOverRetryInterval
-		if w.known && !w.serves {
-			w.askAt = m.Now + m.cfg.AuditInterval/4 // it offers to serve, but answers that it does not
-		}
 		m.unanswered(w)
 		if all && w.cursor > 0 {
 			m.askFrom(w)

@@ -316,6 +316,25 @@ func TestMember_ThatOffersAgainIsAskedFirst(t *testing.T) {
 	require.Equal(t, []sbr.ID{"n2"}, asked)
 }
 
+// A member that begins to offer gets shards soon, also where the network has lost what it was asked or what it
+// said.
+func TestMember_ThatOffersIsAskedAgainSoon(t *testing.T) {
+	d := known(t, nil)
+	d.change(2, func(p *slot.Peer) { p.Candidate = false })
+	d.pass(time.Second)
+	d.change(2, func(p *slot.Peer) { p.Candidate = true })
+	require.Equal(t, 3, reports(d.pass(2*slot.DefaultRules().HandOverRetryInterval), "n3"))
+}
+
+func reports(effects []slot.Effect, of sbr.ID) (count int) {
+	for _, e := range effects {
+		if e, ok := e.(slot.Ask[message.Message]); ok && e.To == of && e.Message.Kind == message.Report {
+			count++
+		}
+	}
+	return count
+}
+
 func TestClone_SharesNothing(t *testing.T) {
 	d := known(t, nil)
 	// without the effects of the last step

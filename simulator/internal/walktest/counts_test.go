@@ -25,7 +25,7 @@ func TestWalks_FindAsMuchAsEver(t *testing.T) {
 		{"two, a leave, a slow end", false, counts{323, 637, 93}, counts{2782, 7560, 1083}},
 		{"three, a crash, a removal", false, counts{1297, 2461, 64}, counts{3754, 6766, 163}},
 		{"three, a cut", false, counts{9130, 23986, 273}, counts{18777, 44963, 425}},
-		{"two, a resignation, a return", false, counts{452, 780, 126}, counts{1559, 3868, 657}},
+		{"two, a resignation, a return", false, counts{452, 780, 126}, counts{1527, 3813, 657}},
 		{"two, forming, an end", false, counts{97, 138, 30}, counts{43, 60, 10}},
 		{"three, forming, a newcomer", false, counts{164, 335, 18}, counts{428, 876, 21}},
 		{"three, an old newcomer", false, counts{218, 375, 18}, counts{36, 56, 1}},
