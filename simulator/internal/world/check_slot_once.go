@@ -101,6 +101,16 @@ func (s *slot) ranBefore(o *run, on *executor) bool {
 	return slices.ContainsFunc(s.runs[:o.seq-1], func(r *run) bool { return r.executor == on })
 }
 
+// ranOn is the last run on a member, if there was any.
+func (s *slot) ranOn(id sbr.ID) *run {
+	for _, r := range slices.Backward(s.runs) {
+		if r.executor.p.id == id {
+			return r
+		}
+	}
+	return nil
+}
+
 // outSince is when the first verdict was written that leaves a process out.
 func (s *store) outSince(p *process) (at time.Duration, ok bool) {
 	for i := range s.chain {

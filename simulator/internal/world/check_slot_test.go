@@ -155,6 +155,25 @@ func TestSlotChecks_CanFail(t *testing.T) {
 	}
 }
 
+// A run that was started where its member had never heard of another's is no mistake, and neither is what it is
+// handed over to once the two have met.
+func TestSlotChecks_WhatAnUnknowingRunIsHandedOverTo(t *testing.T) {
+	w := slotted(t, 1, false, nil, nil)
+	w.Run(time.Minute)
+	on := func(i int) *executor { return &w.nodes[i].proc.slotMember(w.slots[0]).executors[0] }
+	require.NotNil(t, on(0).run)
+	met := w.nodes[0].proc.met
+	w.nodes[0].proc.met = nil
+	on(1).start(core.Start{Run: 1, Token: 1 << 60})
+	w.slots[0].look()
+	w.nodes[0].proc.met = met
+	on(1).run.cease()
+	on(2).start(core.Start{Run: 1, Token: 1<<60 + 1, From: on(1).p.id})
+	w.slots[0].look()
+	require.Empty(t, w.Violations())
+	require.Equal(t, 2, w.slots[0].outcome.Overlaps)
+}
+
 // A member that leaves in order hands over what it runs, and leaves then: the gap is as long as the run takes
 // to end and a few messages.
 func TestSlot_LeavesOnceItHasHandedOver(t *testing.T) {

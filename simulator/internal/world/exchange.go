@@ -211,20 +211,23 @@ func (p *process) startTicks() {
 // calmEvery is how often it is looked whether anything is left to be played.
 const calmEvery = 5 * time.Second
 
-// wakeSerf lets every member's Serf work from now on, because something has happened.
+// wakeSerf lets every member's Serf work from now on, because something has happened. The one thing that changed
+// meanwhile is that the dead were forgotten.
 func (w *World) wakeSerf() {
 	if !w.serfRests {
 		return
 	}
 	w.serfRests = false
 	for _, p := range w.procs {
+		p.forgetDead()
 		p.startTicks()
 	}
 	w.after(calmEvery, nil, w.restSerf)
 }
 
 // restSerf lets everything rest if nothing would change any more: every packet gets there in time, and all
-// agree. Then phases and orders are drawn anew when something happens: nobody could tell the difference.
+// agree. Then phases and orders are drawn anew when something happens, and the dead forgotten: nobody could tell
+// the difference.
 func (w *World) restSerf() {
 	w.serfRests = w.calm()
 	if !w.serfRests {

@@ -49,8 +49,9 @@ func (t *executor) start(e core.Start) {
 	if s.shardOf != nil {
 		s.shardOf.moves(r)
 	}
+	from := s.ranOn(r.from)
 	for _, o := range s.live {
-		if r.unknowing(o) {
+		if r.unknowing(o) || from != nil && (slices.Contains(from.unmet, o) || slices.Contains(o.unmet, from)) {
 			r.unmet = append(r.unmet, o)
 		}
 	}

@@ -102,6 +102,21 @@ func TestMemberlist_ExchangeOfLists(t *testing.T) {
 	require.Equal(t, departed, p.peers[4].state)
 }
 
+// The dead are forgotten also while Serf rests, as its ticks would have done: the first number of a member that
+// starts again is news then.
+func TestMemberlist_ForgetsTheDeadWhileItRests(t *testing.T) {
+	w, err := New(large(1, 5))
+	require.NoError(t, err)
+	w.Run(10 * time.Second)
+	w.nodes[2].Crash()
+	w.Run(5 * time.Minute)
+	require.True(t, w.serfRests)
+	w.wakeSerf()
+	for _, i := range []int{0, 1, 3, 4} {
+		require.Equal(t, unheard, w.nodes[i].proc.peers[2].state)
+	}
+}
+
 // What happens to links reaches detection, as it does in Serf: indirect probes hide a single cut; a member
 // that hears nothing is called failed and comes back, again and again; and where most packets vanish members
 // call each other failed.

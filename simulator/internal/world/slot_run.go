@@ -17,8 +17,8 @@ type run struct {
 	from     sbr.ID // the member that handed over
 	// verdict is the newest that its member knew when it started, stored the newest that there was.
 	verdict, stored uint64
-	// unmet are the runs beside which it was started without their members having heard of each other: that
-	// they meet later makes the start no mistake.
+	// unmet are the runs beside which it, or the run that it was handed over from, was started without their
+	// members having heard of each other: that they meet later makes the start no mistake.
 	unmet []*run
 
 	asked, over        bool
